@@ -1,0 +1,75 @@
+"""The settings in force: one flat, typed record, filled by `config.load`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from attrs import field, frozen
+
+Permission = Literal["read", "test", "refactor", "fix"]
+
+
+@frozen
+class Limits:
+    """Where a session must stop. None means no limit. `max_tokens` counts input and output together."""
+
+    max_steps: int | None = 100
+    max_failures: int = 3
+    max_tokens: int | None = 400_000
+    max_cost: float | None = 2.0
+    timeout: float | None = 1800.0
+
+
+@frozen
+class Settings:
+    """Every option a user can set, after all layers were merged.
+
+    `test_command` is an argv list; `test_timeout` bounds one run of it and `per_test_timeout` one
+    test (seconds, None: from the baseline or off). `sandbox` is "auto", "bwrap" or "off"; `tests`
+    says what a session may do to the test files; `include` names files that go into the prompt.
+    """
+
+    model: str = "repair"
+    first: str | None = None
+    strategy: Literal["auto", "tools", "guided"] = "auto"
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    context_window: int | None = None
+    temperature: float | None = None
+    samples: int = 6
+    test_command: tuple[str, ...] | None = None
+    interpreter: str | None = None
+    test_timeout: float = 600.0
+    per_test_timeout: float | None = None
+    base: str | None = None
+    branch: str | None = None
+    permission: Permission = "fix"
+    candidates: int = 1
+    sandbox: Literal["auto", "bwrap", "off"] = "auto"
+    network: bool = False
+    tests: Literal["none", "add", "edit"] = "add"
+    include: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
+    seed: int = 0
+    limits: Limits = field(factory=Limits)
+
+
+def state_dir() -> Path:
+    """Where sessions live (`AGENT_LS_STATE_DIR` moves it). Not created here."""
+    import os
+
+    import platformdirs
+
+    override = os.environ.get("AGENT_LS_STATE_DIR")
+    return Path(override) if override else Path(platformdirs.user_state_dir("agent-ls", appauthor=False))
+
+
+def cache_dir() -> Path:
+    """Where models and indexes live (`AGENT_LS_CACHE_DIR` moves it). Not created here."""
+    import os
+
+    import platformdirs
+
+    override = os.environ.get("AGENT_LS_CACHE_DIR")
+    return Path(override) if override else Path(platformdirs.user_cache_dir("agent-ls", appauthor=False))
