@@ -1,0 +1,112 @@
+"""Keeps secrets out of events, logs and prompts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+REDACTED = "[redacted]"
+
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|(^|_)PASS$|(^|_)PW$|(^|_)PWD_|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY"
+    r"|CREDENTIAL|(^|_)AUTH($|_)|(^|_)KEY$|COOKIE|DATABASE_URL|(^|_)DSN$",
+    re.IGNORECASE,
+)
+_HARMLESS_NAME = re.compile(r"(_FILE|_PATH|_DIR|_SOCK|_ASKPASS|_NAME|_ID|_TYPE|_TTL)$", re.IGNORECASE)
+_MIN_LENGTH = 8
+
+# Each token must not continue a word to its left: that keeps "risk-…" out, and the search linear.
+_START = r"(?<![A-Za-z0-9_-])"
+_TOKENS = (
+    r"github_pat_[A-Za-z0-9_]{20,}",
+    r"gh[pousr]_[A-Za-z0-9]{16,}",
+    r"gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_.-]{16,}",
+    r"sk-ant-[A-Za-z0-9_-]{8,}",
+    r"sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{20,}",
+    r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])",
+    r"xox[a-z]-[A-Za-z0-9-]{10,}",
+    r"AIza[0-9A-Za-z_-]{30,}",
+    r"hf_[A-Za-z0-9]{30,}",
+    r"npm_[A-Za-z0-9]{30,}",
+    r"pypi-AgE[A-Za-z0-9_-]{20,}",
+    r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{8,}",
+)
+_PEM = (
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----"
+    r"(?:[\s\S]{0,20000}?-----END [A-Z0-9 ]{0,30}PRIVATE KEY-----|(?:[A-Za-z0-9+/=:,. \r\n-]|\\[rn])*)"
+)
+_SHAPES = re.compile(f"{_PEM}|{_START}(?:{'|'.join(_TOKENS)})")
+_URL_LOGIN = re.compile(
+    r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/:@\"'<>\\]{0,200}:[^\s/@\"'<>\\]{1,400}@"
+)
+_AUTH_HEADER = re.compile(
+    r"(?i)(authorization[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}(?:bearer|basic|token)\s{1,4})"
+    r"[A-Za-z0-9._~+/=-]{8,}"
+)
+
+
+def secret_values(environ: Mapping[str, str]) -> set[str]:
+    """Values of the variables whose name says that they hold a secret."""
+    return {
+        value
+        for name, value in environ.items()
+        if len(value) >= _MIN_LENGTH
+        and _SECRET_NAME.search(name)
+        and not _HARMLESS_NAME.search(name)
+        and not (value.startswith("/") and os.path.exists(value))  # noqa: PTH110 - never raises
+    }
+
+
+def make_redactor(extra: Iterable[str] = ()) -> Callable[[str], str]:
+    """A function that replaces secrets in a text by `[redacted]`.
+
+    Secrets are the values in `extra`, those of secret-looking environment variables (8 characters
+    or more, as the environment is now), and texts of a well-known shape: tokens of GitHub, GitLab, OpenAI,
+    Anthropic, AWS, Slack, Google; JSON web tokens; private keys; logins inside URLs. A text that is one
+    JSON document stays one: only its strings change.
+    """
+    known = _known_pattern({value for value in extra if len(value) >= 4} | secret_values(os.environ))
+
+    def plain(text: str) -> str:
+        if known is not None:
+            text = known.sub(REDACTED, text)
+        text = _SHAPES.sub(REDACTED, text)
+        text = _AUTH_HEADER.sub(rf"\1{REDACTED}", text)
+        return _URL_LOGIN.sub(rf"\1{REDACTED}@", text)
+
+    def redact(text: str) -> str:
+        changed = plain(text)
+        if changed == text or text[:1] not in ("{", "["):
+            return changed
+        try:
+            document = json.loads(text)
+        except ValueError:
+            return changed
+        return json.dumps(_walk(document, plain), ensure_ascii=False)
+
+    return redact
+
+
+def _known_pattern(values: Iterable[str]) -> re.Pattern[str] | None:
+    forms: set[str] = set()
+    for value in values:
+        forms.add(value)
+        for ascii_only in (True, False):  # as it looks inside a JSON string
+            forms.add(json.dumps(value, ensure_ascii=ascii_only)[1:-1])
+    if not forms:
+        return None
+    # The longest first, so that no tail of a secret is left behind when another is its beginning.
+    return re.compile("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True)))
+
+
+def _walk(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_walk(item, redact) for item in value]
+    if isinstance(value, dict):
+        return {redact(key): _walk(item, redact) for key, item in value.items()}
+    return value
