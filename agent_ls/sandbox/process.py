@@ -31,6 +31,7 @@ KILL_GRACE_S = 0.25
 """How long a process may react to SIGTERM before SIGKILL."""
 _DRAIN_S = 0.2
 _POLL_S = 0.05
+_WATCH_S = 0.5
 
 
 @frozen
@@ -49,7 +50,7 @@ class ProcessResult:
 
     `exit_code` is None when it was killed by `signal` or never started (`started` is False, the reason
     stands in `output`). `output` is stdout and stderr merged, head and tail when longer than the cap;
-    `output_bytes` counts all of it.
+    `output_bytes` counts all of it. `problem` says why a watchdog ended it (disk, processes).
     """
 
     exit_code: int | None
@@ -61,6 +62,7 @@ class ProcessResult:
     output_bytes: int = 0
     output_truncated: bool = False
     started: bool = True
+    problem: str | None = None
 
 
 def run_helper(
@@ -178,6 +180,8 @@ class Running:
         self._stop = threading.Event()
         self._cancelled = False
         self._timed_out = False
+        self._watch: Callable[[int], str | None] | None = None
+        self._problem: str | None = None
         self._result: ProcessResult | None = None
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
@@ -228,7 +232,12 @@ class Running:
                     if left is not None and left <= 0:
                         self._timed_out = True
                         break
-                    wait = left if pidfd is not None else min(_POLL_S, left or _POLL_S)
+                    if self._watch is not None:
+                        self._problem = self._watch(self.pid)
+                        if self._problem is not None:
+                            break
+                    longest = _POLL_S if pidfd is None else _WATCH_S if self._watch is not None else None
+                    wait = min((limit for limit in (left, longest) if limit is not None), default=None)
                     for key, _ in selector.select(wait):
                         if key.fd == pipe and pipe_open and not self._read(pipe):
                             selector.unregister(pipe)
@@ -255,6 +264,7 @@ class Running:
                 cancelled=self._cancelled,
                 output_bytes=self._capture.total,
                 output_truncated=self._capture.truncated,
+                problem=self._problem,
             )
             self._done.set()
         return self._result
@@ -313,14 +323,17 @@ def start(
     on_output: Callable[[str], None] | None = None,
     pass_fds: Sequence[int] = (),
     on_spawn: Callable[[int], None] | None = None,
+    watch: Callable[[int], str | None] | None = None,
 ) -> Running:
     """Start a process and supervise it in the background.
 
     `timeout` in seconds from now; `on_output` gets decoded text as it comes; `pass_fds` stay open in
-    the child; `on_spawn` gets the pid before anything else happens. Raises OSError when the program
-    can't be started.
+    the child; `on_spawn` gets the pid before anything else happens; `watch` is asked about the pid a few
+    times a second and ends the process by returning a reason. Raises OSError when the program can't be
+    started.
     """
     running = _spawn(argv, cwd, env, output_cap, on_output, pass_fds, on_spawn)
+    running._watch = watch
     deadline = None if timeout is None else time.monotonic() + timeout
 
     def supervise() -> None:
@@ -343,6 +356,7 @@ def run(
     on_output: Callable[[str], None] | None = None,
     pass_fds: Sequence[int] = (),
     on_spawn: Callable[[int], None] | None = None,
+    watch: Callable[[int], str | None] | None = None,
 ) -> ProcessResult:
     """Run a process to its end, its deadline or the cancel, and kill all that is left of it.
 
@@ -356,6 +370,7 @@ def run(
         running = _spawn(argv, cwd, env, output_cap, on_output, pass_fds, on_spawn)
     except (OSError, ValueError) as error:
         return ProcessResult(None, None, f"{argv[0]}: {error}", 0.0, started=False)
+    running._watch = watch
     with _cancelling(running, cancel):
         return running._pump(deadline)
 

