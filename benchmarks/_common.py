@@ -160,9 +160,13 @@ def export(repo: Path, revision: str, into: Path) -> None:
     into.mkdir(parents=True)
     # not `git archive`: a project's export-ignore attributes drop its tests from archives
     with tempfile.TemporaryDirectory(prefix="bench-index-") as scratch:
-        env = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-        git_bytes(repo, "read-tree", revision, env=env)
-        git_bytes(repo, "checkout-index", "-a", f"--prefix={into}/", env=env)
+        env = {
+            "GIT_INDEX_FILE": str(Path(scratch) / "index"),
+            "GIT_DIR": git(repo, "rev-parse", "--absolute-git-dir"),
+            "GIT_WORK_TREE": str(into),
+        }
+        git_bytes(into, "read-tree", revision, env=env)
+        git_bytes(into, "checkout-index", "-a", env=env)
 
 
 def changed_paths(repo: Path, before: str, after: str) -> list[str]:
@@ -221,8 +225,8 @@ def run_pytest(
 ) -> TestRun:
     """Run pytest on `targets` in `cwd` and read what became of each test.
 
-    `env` may hold a PYTHONPATH; ours is put after it. Runs without the program's sandbox, with a deadline and a
-    memory limit: judge patches of models you don't trust inside a container.
+    `env` may hold a PYTHONPATH; ours is put after it. Runs without the program's sandbox, with a deadline
+    and a memory limit: judge patches of models you don't trust inside a container.
     """
     with tempfile.TemporaryDirectory(prefix="bench-outcomes-") as scratch:
         record = Path(scratch) / "outcomes.jsonl"

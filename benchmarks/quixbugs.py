@@ -4,8 +4,8 @@
 
 CHECKOUT is a clone of the benchmark. Each program becomes a fresh repository with the program, its tests and
 their data only; the corrected programs stay outside. A task is solved when `agent-ls fix` exits with 0 AND
-the program it left on its branch, laid into a copy of the original tests, passes every test that the corrected
-program passes.
+the program it left on its branch, laid into a copy of the original tests, passes every test that the
+corrected program passes.
 """
 
 from __future__ import annotations
