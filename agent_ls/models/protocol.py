@@ -21,7 +21,7 @@ class ToolCall:
 
 @frozen
 class Message:
-    """One message. `role` "tool" answers the call `tool_call_id`; `cache` marks the end of a stable prefix."""
+    """One message. `role` "tool" answers call `tool_call_id`; `cache` marks the end of a stable prefix."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str = ""
