@@ -1,0 +1,324 @@
+"""What front ends call: run a task, go on with it, list, show and clean sessions."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, frozen
+
+from agent_ls.agent.finish import finish
+from agent_ls.agent.judge import Judge
+from agent_ls.agent.locating import locate as locate_suspects
+from agent_ls.agent.report import Report
+from agent_ls.agent.session import Ask, Session, is_running, open_session, sessions_root
+from agent_ls.agent.stops import HandOver, Stop
+from agent_ls.agent.strategies import needs_failing_test, run_strategies
+from agent_ls.cancel import CancelToken
+from agent_ls.errors import AgentLsError, UsageError
+from agent_ls.events import Event, read_events
+from agent_ls.repair.localise import Suspect
+from agent_ls.settings import Settings
+from agent_ls.task import Task
+from agent_ls.testing.results import TestResult, TestRun
+from agent_ls.verdict import Verdict
+from agent_ls.workspace.git import Repository
+from agent_ls.workspace.worktree import Worktree
+
+OnEvent = Callable[[Event], None]
+
+
+def _nobody(question: str) -> str | None:
+    return None
+
+
+def _ignore(event: Event) -> None:
+    return None
+
+
+def fix(
+    repo_path: Path,
+    task: Task,
+    settings: Settings,
+    *,
+    cancel: CancelToken,
+    on_event: OnEvent = _ignore,
+    ask: Ask = _nobody,
+) -> Report:
+    """Work on one task to a verdict.
+
+    Raises AgentLsError only for what ends before a session exists (no repository, no sandbox, a taken
+    branch, an unknown test …), leaving nothing behind. Everything later is a verdict in the report.
+    """
+    session = open_session(repo_path, task, settings, cancel=cancel, on_event=on_event, ask=ask)
+    return run_session(session)
+
+
+def run_session(session: Session, *, resume_tree: str | None = None) -> Report:
+    """Baseline, strategies, verdict, commit; the worktree is removed whatever happens."""
+    judge = Judge(session)
+    verdict, reason, text, explanation = Verdict.ERROR, "error", "", ""
+    try:
+        try:
+            session.cancel.raise_if_cancelled()
+            judge.baseline(need_failing=needs_failing_test(session.settings))
+            if resume_tree is not None and resume_tree != session.base_tree:
+                session.worktree.reset_to(resume_tree)
+                judge.judge("state of the earlier session", count=False)
+            text = run_strategies(session, judge)
+            raise HandOver("out_of_ideas", text)
+        except Stop as stop:
+            verdict, reason, text = stop.verdict, stop.reason, stop.text
+            explanation = stop.text if verdict is Verdict.FIXED else ""
+        except AgentLsError as error:
+            if error.verdict is Verdict.USAGE:
+                _discard(session)
+                raise
+            verdict, reason, text = error.verdict, str(error.verdict), str(error)
+            session.note(str(error), "warning")
+        if verdict in (Verdict.HANDED_OVER, Verdict.BUDGET, Verdict.CANCELLED) and (
+            judge.best is not None and judge.best.green
+        ):
+            # a limit or a stop that came after the proof does not undo the proof
+            judge.final, verdict = judge.best, Verdict.FIXED
+            explanation = f"Proven before the session stopped ({text})."
+        return finish(session, judge, verdict, reason, text, explanation=explanation)
+    finally:
+        session.close()
+
+
+def _discard(session: Session) -> None:
+    """Undo what `open_session` made: the task was not one."""
+    if session.repo.branch_exists(session.branch):
+        session.repo.delete_branch(session.branch, session.snapshot.commit)
+    session.log.append("session_cleaned")
+    session.forget = True
+
+
+@frozen
+class SessionInfo:
+    """One line of `agent-ls sessions`. `started` is in seconds since the epoch; `verdict` None: not ended."""
+
+    id: str
+    repo: str
+    title: str
+    branch: str | None
+    verdict: str | None
+    started: float
+    events_path: Path
+    running: bool
+
+
+def sessions() -> list[SessionInfo]:
+    """All sessions on this machine, newest first; a damaged one is listed with what can be read."""
+    root = sessions_root()
+    found = []
+    for directory in sorted(root.iterdir(), reverse=True) if root.is_dir() else []:
+        path = directory / "events.jsonl"
+        if not path.is_file():
+            continue
+        start, end = _start_and_end(path)
+        if start is None:
+            continue
+        found.append(
+            SessionInfo(
+                id=directory.name,
+                repo=start.data["repo"],
+                title=start.data["task"]["title"],
+                branch=end.data["branch"] if end else start.data["branch"],
+                verdict=end.data["verdict"] if end else None,
+                started=start.time,
+                events_path=path,
+                running=is_running(directory),
+            )
+        )
+    return found
+
+
+def _start_and_end(path: Path) -> tuple[Event | None, Event | None]:
+    start = end = None
+    try:
+        for event in read_events(path):
+            if event.kind == "session_started":
+                start = start or event
+            elif event.kind == "session_finished":
+                end = event
+            elif event.kind == "session_resumed":
+                end = None
+    except (OSError, ValueError):
+        pass
+    return start, end
+
+
+def find_session(session_id: str) -> SessionInfo:
+    """A session by its id or an unambiguous beginning of it. Raises UsageError."""
+    matches = [info for info in sessions() if info.id == session_id] or [
+        info for info in sessions() if info.id.startswith(session_id)
+    ]
+    if not matches:
+        raise UsageError(f"no session {session_id!r}", "`agent-ls sessions` lists them.")
+    if len(matches) > 1:
+        raise UsageError(
+            f"{session_id!r} is the beginning of {len(matches)} sessions", "Give more of the id."
+        )
+    return matches[0]
+
+
+def load_report(session_id: str) -> Report | None:
+    """The report of a finished session, None if it has not finished."""
+    _, end = _start_and_end(find_session(session_id).events_path)
+    return Report(end.data["report"]) if end else None
+
+
+def resume(
+    session_id: str,
+    settings: Settings,
+    *,
+    cancel: CancelToken,
+    on_event: OnEvent = _ignore,
+    ask: Ask = _nobody,
+) -> Report:
+    """Go on with a session that was handed over, cancelled, stopped at a limit or killed.
+
+    The best state it reached is the starting point of a new session on the same base and branch; the
+    event file alone says what that is. Raises UsageError for a running or a fixed session.
+    """
+    info = find_session(session_id)
+    if info.running:
+        raise UsageError(f"session {info.id} is running", "Stop it first, or wait for it.")
+    start, end = _start_and_end(info.events_path)
+    assert start is not None
+    if end is not None and end.data["verdict"] == Verdict.FIXED:
+        raise UsageError(f"session {info.id} is fixed already", f"Its branch is {end.data['branch']}.")
+    repo = Repository.discover(Path(start.data["repo"]))
+    base, branch = start.data["base"], start.data["branch"]
+    best = _best_tree(info.events_path)
+    if end is None:  # killed: its worktree is still there
+        Worktree.discard(repo, info.events_path.parent / "tree")
+    if repo.branch_exists(branch):
+        tip = repo.resolve(f"refs/heads/{branch}")
+        if tip not in (base, end.data["commit"] if end else base):
+            raise UsageError(
+                f"the branch {branch} has commits that the session did not make",
+                "Merge or rename it, or start anew with `agent-ls fix`.",
+            )
+        repo.delete_branch(branch, tip)
+    raw = dict(start.data["task"])
+    raw["tests"] = tuple(raw["tests"])
+    task = Task(**raw)
+    session = open_session(
+        repo.root,
+        task,
+        evolve(settings, base=base, branch=branch),
+        cancel=cancel,
+        on_event=on_event,
+        ask=ask,
+    )
+    session.log.append("session_resumed", of=info.id, tree=best)
+    return run_session(session, resume_tree=best)
+
+
+def _best_tree(path: Path) -> str | None:
+    """The tree of the last attempt that brought progress, else of none."""
+    best = tree = None
+    for event in read_events(path):
+        if event.kind == "attempt":
+            tree = event.data["tree"]
+        elif event.kind == "progress" and event.data["made"]:
+            best = tree
+    return best
+
+
+def clean(session_id: str | None = None, *, everything: bool = False) -> list[str]:
+    """Remove finished and dead sessions: event files, worktrees left by a kill. Branches with work stay.
+
+    Args:
+        session_id: only this one; a running session is an error.
+        everything: also sessions that were handed over and could be resumed.
+
+    Returns the ids of what was removed.
+    """
+    chosen = [find_session(session_id)] if session_id else sessions()
+    removed = []
+    for info in chosen:
+        if info.running:
+            if session_id:
+                raise UsageError(f"session {info.id} is running", "Stop it first, or wait for it.")
+            continue
+        resumable = info.verdict in (None, Verdict.HANDED_OVER, Verdict.BUDGET, Verdict.CANCELLED)
+        if resumable and info.verdict is not None and not (everything or session_id):
+            continue
+        _remove(info)
+        removed.append(info.id)
+    return removed
+
+
+def _remove(info: SessionInfo) -> None:
+    start, end = _start_and_end(info.events_path)
+    assert start is not None
+    try:
+        repo = Repository.discover(Path(info.repo))
+        Worktree.discard(repo, info.events_path.parent / "tree")
+        branch, base = start.data["branch"], start.data["base"]
+        if end is None and repo.branch_exists(branch) and repo.resolve(f"refs/heads/{branch}") == base:
+            repo.delete_branch(branch, base)
+    except AgentLsError:
+        pass  # the repository is gone: only our own files are left
+    shutil.rmtree(info.events_path.parent, ignore_errors=True)
+
+
+def run_tests(
+    repo_path: Path,
+    ids: Sequence[str],
+    settings: Settings,
+    *,
+    cancel: CancelToken,
+    on_result: Callable[[TestResult], None] | None = None,
+) -> TestRun:
+    """Run tests on a copy of the user's tree as it is now, and leave nothing behind."""
+    with _temporary(repo_path, settings, cancel) as session:
+        return session.runner.run(
+            list(ids) or None,
+            timeout=settings.test_timeout,
+            cancel=cancel,
+            per_test_timeout=settings.per_test_timeout,
+            on_result=on_result,
+        )
+
+
+def locate(
+    repo_path: Path, tests: Sequence[str], settings: Settings, *, cancel: CancelToken
+) -> Sequence[Suspect]:
+    """Suspect lines for the failing tests (all, or the named ones), most suspicious first.
+
+    Raises EnvBroken when the tests can't be run and UsageError for an unknown test.
+    """
+    with _temporary(repo_path, settings, cancel, tuple(tests)) as session:
+        judge = Judge(session)
+        try:
+            judge.baseline(need_failing=True)
+        except HandOver:
+            return []
+        return locate_suspects(session, judge)
+
+
+class _temporary:
+    """A session that leaves no trace: no branch, no event file."""
+
+    def __init__(
+        self, repo_path: Path, settings: Settings, cancel: CancelToken, tests: tuple[str, ...] = ()
+    ) -> None:
+        task = Task(title=f"temporary {time.time_ns()}", tests=tests)
+        self._session = open_session(
+            repo_path, task, evolve(settings, branch=None), cancel=cancel, on_event=_ignore, ask=_nobody
+        )
+
+    def __enter__(self) -> Session:
+        return self._session
+
+    def __exit__(self, *exc: Any) -> None:
+        _discard(self._session)
+        self._session.close()

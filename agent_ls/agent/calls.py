@@ -1,0 +1,51 @@
+"""One model call with its events: the same for every strategy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import asdict
+
+from agent_ls.agent.session import Session
+from agent_ls.models.protocol import Backend, ModelEvent, Reply, Request, Retrying, TextDelta, gather
+from agent_ls.models.replay import canonical, digest
+
+
+def call_model(session: Session, backend: Backend, request: Request) -> Reply:
+    """Check the limits, call, record. Raises LimitReached, ProviderError, ContextTooLong, Cancelled."""
+    session.cancel.raise_if_cancelled()
+    session.meter.check()
+    meter = session.meter
+    meter.steps += 1
+    meter.model_calls += 1
+    number = meter.model_calls
+    record: dict[str, Any] = canonical(request)
+    session.log.append("model_call", n=number, digest=digest(request), **record)
+    started = time.monotonic()
+    reply = gather(_watch(session, backend.stream(request, session.cancel)))
+    meter.usage = meter.usage + reply.usage
+    session.log.append(
+        "model_reply",
+        n=number,
+        text=reply.text,
+        tool_calls=[asdict(call) for call in reply.tool_calls],
+        malformed=[asdict(call) for call in reply.malformed],
+        stop_reason=reply.stop_reason,
+        usage=asdict(reply.usage),
+        seconds=round(time.monotonic() - started, 2),
+    )
+    return reply
+
+
+def _watch(session: Session, events: Iterator[ModelEvent]) -> Iterator[ModelEvent]:
+    for event in events:
+        session.cancel.raise_if_cancelled()
+        if isinstance(event, Retrying):
+            session.log.append(
+                "model_retry", reason=event.reason, attempt=event.attempt, wait_s=round(event.wait_s, 1)
+            )
+        elif isinstance(event, TextDelta):
+            session.delta(event.text)
+        yield event

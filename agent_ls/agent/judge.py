@@ -1,0 +1,365 @@
+"""Judges the state of the worktree by tests: asked first, then affected, then the full suite."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from attrs import asdict, define, evolve, field, frozen
+
+from agent_ls.agent.progress import error_signature
+from agent_ls.agent.session import Session
+from agent_ls.agent.stops import HandOver
+from agent_ls.errors import EnvBroken, UsageError
+from agent_ls.guard.protected import Finding, check_change
+from agent_ls.testing.affected import affected_tests
+from agent_ls.testing.compare import compare, expand_ids
+from agent_ls.testing.flaky import confirm
+from agent_ls.testing.results import Comparison, TestResult, TestRun
+from agent_ls.workspace.paths import is_test_path
+
+DEFAULT_TEST_TIMEOUT_S = 60.0
+"""One test may take this long in the baseline when nothing is configured."""
+
+
+@frozen
+class Judgement:
+    """What the tests say about one tree.
+
+    `stage` is the last stage that ran ("asked", "affected" or "full"); `green` means that the proof is
+    complete: all asked tests pass, the full suite shows no regression, the guard is clean.
+    """
+
+    tree: str
+    stage: str
+    green: bool
+    comparison: Comparison
+    results: Mapping[str, TestResult]
+    findings: tuple[Finding, ...] = ()
+    problem: str | None = None
+    proven_by: tuple[str, ...] = ()
+
+    @property
+    def failing(self) -> tuple[TestResult, ...]:
+        wanted = {*self.comparison.still_failing, *self.comparison.regressed}
+        return tuple(result for id, result in self.results.items() if id in wanted)
+
+    @property
+    def signature(self) -> frozenset[tuple[str, str]]:
+        return error_signature(self.failing)
+
+
+@define
+class Judge:
+    """Runs tests for one session and remembers the best state so far."""
+
+    session: Session
+    best: Judgement | None = None
+    final: Judgement | None = None
+    coverage: Mapping[str, Mapping[str, Collection[int]]] = field(factory=dict)
+    flaky: set[str] = field(factory=set)
+    _per_test: float | None = None
+
+    # -- baseline -----------------------------------------------------------------------------
+
+    def baseline(self, *, need_failing: bool) -> TestRun:
+        """Run the untouched tree once, and the failing asked tests once more.
+
+        Raises EnvBroken (editing would be wrong), UsageError (an asked test does not exist) and
+        HandOver (nothing fails although a failing test is needed).
+        """
+        session = self.session
+        session.phase("baseline", "running the test suite before any change")
+        self._per_test = session.settings.per_test_timeout or min(
+            DEFAULT_TEST_TIMEOUT_S, session.settings.test_timeout / 2
+        )
+        run = self._run(None, "baseline")
+        if run.outcome == "env_broken":
+            raise EnvBroken(f"the tests can't be run: {run.problem}", run.remedy)
+        if not run.tests:
+            raise EnvBroken("the test run reported no test", run.remedy or "Look at `agent-ls test`.")
+        session.baseline = run
+        if session.task.tests:
+            session.asked = self._expand(session.task.tests, run)
+        else:
+            session.asked = tuple(test.id for test in run.tests if test.outcome.bad)
+        failing = [id for id in session.asked if run.by_id()[id].outcome.bad]
+        if failing:
+            again = self._run(failing, "baseline-again", trace=run.source in ("pytest", "unittest"))
+            self.coverage = session.runner.coverage
+            outcomes = again.by_id()
+            self.flaky |= {id for id in failing if id in outcomes and not outcomes[id].outcome.bad}
+            failing = [id for id in failing if id not in self.flaky]
+        if not failing and need_failing:
+            raise HandOver("nothing_fails", _nothing_fails(session.task.tests, self.flaky))
+        if session.settings.per_test_timeout is None:
+            slowest = max((t.duration_s for t in run.tests if not t.outcome.bad), default=0.0)
+            self._per_test = max(10.0, 10 * slowest)
+        session.progress.start(run.by_id(), session.asked, session.base_tree)
+        return run
+
+    def _expand(self, wanted: Sequence[str], run: TestRun) -> tuple[str, ...]:
+        known = [test.id for test in run.tests]
+        for name in wanted:
+            if not expand_ids([name], run):
+                near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+                hint = f"The nearest are: {', '.join(near)}" if near else "`agent-ls test` lists the tests."
+                raise UsageError(f"the test suite has no test {name!r}", hint)
+        return tuple(expand_ids(wanted, run))
+
+    # -- judging ------------------------------------------------------------------------------
+
+    def judge(self, label: str, *, suspect: str | None = None, count: bool = True) -> Judgement:
+        """Judge the worktree as it is now and record the attempt.
+
+        `count` is False where a whole round of attempts counts as one failure. Raises HandOver when
+        the no-progress detector says so; the judgement is recorded before that.
+        """
+        session = self.session
+        session.cancel.raise_if_cancelled()
+        tree = session.worktree.write_tree()
+        judgement = self._stages(tree)
+        session.attempts += 1
+        made, reason = session.progress.compare(judgement.results, judgement.comparison.regressed)
+        taught = describe(judgement, session.asked, reason if made else None)
+        session.taught.append(f"{label}: {taught}")
+        session.log.append(
+            "attempt",
+            n=session.attempts,
+            label=label,
+            suspect=suspect,
+            tree=tree,
+            diff=session.worktree.diff(session.base_tree, tree),
+            taught=taught,
+        )
+        if tree != session.base_tree and (self.best is None or self._better(judgement)):
+            self.best = judgement
+        try:
+            session.progress.judged(
+                tree, judgement.results, judgement.comparison.regressed, count=count and not judgement.green
+            )
+        finally:
+            fixed = len(judgement.comparison.fixed)
+            session.log.append(
+                "progress",
+                made=made or judgement.green,
+                reason=reason,
+                failures_in_a_row=session.progress.failures,
+                best_fixed=fixed,
+                asked=len(session.asked),
+            )
+        return judgement
+
+    def _better(self, new: Judgement) -> bool:
+        return self._rank(new) > self._rank(self.best) if self.best else True
+
+    def _rank(self, judgement: Judgement) -> tuple[bool, bool, int, int]:
+        size = len(self.session.worktree.diff(self.session.base_tree, judgement.tree))
+        clean = not judgement.comparison.regressed
+        return (judgement.green, clean, len(judgement.comparison.fixed), -size)
+
+    def _stages(self, tree: str) -> Judgement:
+        session, baseline = self.session, self.session.baseline
+        assert baseline is not None
+        asked = [id for id in session.asked if id not in self.flaky]
+        results: dict[str, TestResult] = {}
+        if asked:
+            run = self._run(asked, "asked", tree=tree)
+            results |= run.by_id()
+            judgement = self._compare(tree, "asked", run, results)
+            if (
+                judgement.problem
+                or any(id not in results or results[id].outcome.bad for id in asked)
+                or judgement.comparison.regressed
+                or judgement.comparison.still_failing
+            ):
+                return judgement
+        changed = [change.path for change in session.worktree.changed_files(session.base_tree, tree)]
+        affected = affected_tests(session.worktree.path, changed, baseline, self.coverage or None)
+        if affected is not None and 0 < len(affected) < len(baseline.tests) // 2:
+            run = self._run(affected, "affected", tree=tree)
+            results |= run.by_id()
+            judgement = self._compare(tree, "affected", run, results)
+            if judgement.problem or judgement.comparison.regressed:
+                return judgement
+        run = self._run(None, "full", tree=tree)
+        results = {**results, **run.by_id()}
+        return self._finish_full(self._compare(tree, "full", run, results), asked, changed)
+
+    def _finish_full(self, judgement: Judgement, asked: Sequence[str], changed: Sequence[str]) -> Judgement:
+        session = self.session
+        comparison = judgement.comparison
+        findings = tuple(
+            check_change(
+                [
+                    (change.path, change.status)
+                    for change in session.worktree.changed_files(session.base_tree, judgement.tree)
+                ],
+                lambda path: session.worktree.read_blob(session.base_tree, path),
+                session.settings.tests,
+            )
+        )
+        if findings:
+            session.log.append("guard", findings=[finding.to_json() for finding in findings])
+        passing = [id for id in asked if id in comparison.fixed or _passes(judgement.results.get(id))]
+        green = (
+            judgement.problem is None
+            and len(passing) == len(asked)
+            and not comparison.regressed
+            and not comparison.missing
+            and not any(finding.severity == "block" for finding in findings)
+            and bool(changed)
+        )
+        return evolve(judgement, green=green, findings=findings)
+
+    def _compare(self, tree: str, stage: str, run: TestRun, results: Mapping[str, TestResult]) -> Judgement:
+        session, baseline = self.session, self.session.baseline
+        assert baseline is not None
+        comparison = compare(baseline, run, session.asked)
+        if comparison.regressed and run.outcome != "env_broken":
+            flaky = confirm(session.runner, comparison.regressed, run)
+            self._restore(tree)
+            self.flaky |= set(flaky)
+        if self.flaky:
+            keep = [id for id in comparison.regressed if id not in self.flaky]
+            seen = sorted(self.flaky & {test.id for test in run.tests})
+            comparison = evolve(comparison, regressed=tuple(keep), flaky=tuple(seen))
+        session.log.append("comparison", **_plain(asdict(comparison)), tree=tree, stage=stage)
+        problem = run.problem if run.outcome == "env_broken" else None
+        if run.outcome == "timeout" and stage == "full" and baseline.outcome != "timeout":
+            problem = f"the suite did not end within {session.settings.test_timeout:g} s; before it did"
+        return Judgement(tree, stage, False, comparison, results, problem=problem)
+
+    # -- runs ---------------------------------------------------------------------------------
+
+    def run_for_model(self, ids: Sequence[str]) -> TestRun:
+        """The run behind the `run_tests` tool: validated ids, nothing counted as an attempt."""
+        baseline = self.session.baseline
+        assert baseline is not None
+        return self._run(list(ids) or None, "asked-by-model")
+
+    def trace(self, ids: Sequence[str]) -> dict[str, Mapping[str, Collection[int]]]:
+        """Lines that each of the tests executes, by test id and path."""
+        self._run(ids, "trace", trace=True)
+        return dict(self.session.runner.coverage)
+
+    def _run(
+        self, ids: Sequence[str] | None, stage: str, *, trace: bool = False, tree: str | None = None
+    ) -> TestRun:
+        session = self.session
+        before = tree or session.worktree.write_tree()
+        seconds = min(session.settings.test_timeout, max(1.0, session.meter.remaining_s()))
+        run = session.runner.run(
+            ids, timeout=seconds, cancel=session.cancel, trace=trace, per_test_timeout=self._per_test
+        )
+        self._restore(before)
+        session.log.append("test_run", stage=stage, run=run_to_plain(run))
+        session.cancel.raise_if_cancelled()
+        return run
+
+    def _restore(self, tree: str) -> None:
+        """Put back what a test run changed in the worktree: the verdict is about the edit alone."""
+        after = self.session.worktree.write_tree()
+        if after != tree:
+            names = [change.path for change in self.session.worktree.changed_files(tree, after)]
+            self.session.worktree.reset_to(tree)
+            shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+            self.session.note(f"the tests changed files of the session's copy, put back: {shown}", "warning")
+
+    # -- proof without a failing test ------------------------------------------------------------
+
+    def prove_with_added(self, judgement: Judgement) -> tuple[str, ...]:
+        """Ids of added tests that fail on the base's source and pass now; empty if none does.
+
+        The proof for a task without failing tests: the new test files are laid over the base tree,
+        run there, and the worktree is put back.
+        """
+        session = self.session
+        added = judgement.comparison.added
+        passing = [id for id in added if _passes(judgement.results.get(id))]
+        if not passing:
+            return ()
+        changes = session.worktree.changed_files(session.base_tree, judgement.tree)
+        new_files = {
+            change.path: session.worktree.read_blob(judgement.tree, change.path)
+            for change in changes
+            if change.status == "added" and is_test_path(change.path)
+        }
+        session.phase("proof", "running the added tests against the code as it was")
+        session.worktree.reset_to(session.base_tree)
+        try:
+            for path, content in new_files.items():
+                if content is not None:
+                    target = session.worktree.path / path
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes(content)
+            run = self._run(passing, "proof")
+        finally:
+            session.worktree.reset_to(judgement.tree)
+        before = run.by_id()
+        return tuple(id for id in passing if id not in before or before[id].outcome.bad)
+
+
+def _passes(result: TestResult | None) -> bool:
+    return result is not None and result.outcome == "passed"
+
+
+def describe(judgement: Judgement, asked: Sequence[str], progress: str | None = None) -> str:
+    """One or two sentences on what a judged state taught."""
+    comparison = judgement.comparison
+    if judgement.green:
+        return f"all {len(asked)} asked tests pass, the full suite has no regression"
+    if judgement.problem:
+        return judgement.problem
+    parts = []
+    if asked:
+        parts.append(f"{len(comparison.fixed)} of {len(asked)} asked tests fixed")
+    if comparison.regressed:
+        parts.append(f"{len(comparison.regressed)} regressed ({comparison.regressed[0]})")
+    if comparison.missing:
+        parts.append(f"{len(comparison.missing)} no longer run ({comparison.missing[0]})")
+    if judgement.findings:
+        parts.append(judgement.findings[0].message)
+    if progress:
+        parts.append(progress)
+    failing = judgement.failing
+    if failing:
+        parts.append(f"first error: {first_line(failing[0])}")
+    return "; ".join(parts)
+
+
+def first_line(result: TestResult) -> str:
+    """The telling line of a failure: pytest's `E` line if there is one, else the last line."""
+    lines = [line.strip() for line in (result.message or "").splitlines() if line.strip()]
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    text = errors[0] if errors else (lines[-1] if lines else result.error_type or str(result.outcome))
+    return text[:200]
+
+
+def _nothing_fails(named: Sequence[str], flaky: Collection[str]) -> str:
+    if flaky:
+        return (
+            f"{len(flaky)} of the asked tests fail only sometimes without any change of code "
+            f"({next(iter(sorted(flaky)))}): a flaky test proves nothing"
+        )
+    if named:
+        return "the named tests already pass before any change, so nothing would prove a fix"
+    return (
+        "no test fails before any change, so nothing would prove a fix. Write a failing test first, or use "
+        "a model with tools, which can add one (see README, models)"
+    )
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) for key, value in values.items()}
+
+
+def run_to_plain(run: TestRun, cap: int = 4000) -> dict[str, Any]:
+    """A run as JSON data; output is capped, passing tests keep only id, outcome and time."""
+    plain = asdict(run)
+    plain["output"] = run.output[-cap:]
+    plain["tests"] = [
+        {key: value for key, value in test.items() if value not in (None, [], ())} for test in plain["tests"]
+    ]
+    return plain

@@ -1,0 +1,284 @@
+"""A session: the user's snapshot, the worktree, the test runner and the event file, held together."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from attrs import asdict, define, field
+
+from agent_ls import __version__
+from agent_ls.agent.limits import Meter
+from agent_ls.agent.progress import ProgressTracker
+from agent_ls.cancel import CancelToken
+from agent_ls.errors import UsageError
+from agent_ls.events import Event, EventLog
+from agent_ls.guard.protected import reason_protected
+from agent_ls.redact import make_redactor
+from agent_ls.repair.localise import Suspect
+from agent_ls.sandbox.confine import Sandbox, View, choose
+from agent_ls.settings import Settings, state_dir
+from agent_ls.task import Task
+from agent_ls.testing.plan import find_plan
+from agent_ls.testing.results import TestRun
+from agent_ls.testing.runner import TestRunner
+from agent_ls.workspace.files import Workspace
+from agent_ls.workspace.git import Repository
+from agent_ls.workspace.snapshot import Snapshot, take_snapshot
+from agent_ls.workspace.worktree import Worktree, bring_ignored
+
+Ask = Callable[[str], str | None]
+
+
+def slug(text: str, limit: int = 40) -> str:
+    """A branch-name-safe word sequence; "task" if nothing is left."""
+    words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return words[:limit].rstrip("-") or "task"
+
+
+def branch_name(task: Task) -> str:
+    prefix = f"issue-{task.number}-" if task.number is not None else ""
+    return f"agent-ls/{prefix}{slug(task.title)}"
+
+
+@define
+class Session:
+    """Everything one task needs while it runs. Create with `open_session`, end with `close`."""
+
+    id: str
+    directory: Path
+    task: Task
+    settings: Settings
+    repo: Repository
+    snapshot: Snapshot
+    branch: str
+    worktree: Worktree
+    workspace: Workspace
+    runner: TestRunner
+    log: EventLog
+    meter: Meter
+    progress: ProgressTracker
+    cancel: CancelToken
+    ask: Ask
+    _lock: IO[bytes]
+    base_tree: str = ""
+    baseline: TestRun | None = None
+    asked: tuple[str, ...] = ()
+    attempts: int = 0
+    taught: list[str] = field(factory=list)
+    suspects: Sequence[Suspect] = ()
+    forget: bool = False
+    on_text: Callable[[str], None] | None = None
+
+    def phase(self, name: str, text: str) -> None:
+        self.log.append("phase", name=name, text=text)
+
+    def note(self, text: str, level: str = "info") -> None:
+        self.log.append("note", level=level, text=text)
+
+    def delta(self, text: str) -> None:
+        """A piece of the model's answer as it comes; only for displays, not part of the trajectory."""
+        if self.on_text is not None:
+            self.on_text(text)
+
+    def protected(self, path: str) -> str | None:
+        """Why this session may not edit `path`; None if it may."""
+        return reason_protected(
+            path,
+            exists_at_base=self.worktree.read_blob(self.base_tree, path) is not None,
+            policy=self.settings.tests,
+        )
+
+    def close(self) -> None:
+        """Remove what only a running session needs; the event file stays."""
+        try:
+            self.worktree.remove()
+            shutil.rmtree(self.directory / "scratch", ignore_errors=True)
+        finally:
+            self.log.close()
+            self._lock.close()
+            if self.forget:
+                shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def sessions_root() -> Path:
+    return state_dir() / "sessions"
+
+
+def lock_session(directory: Path) -> IO[bytes]:
+    """Take the session's lock, held as long as the file is open. Raises UsageError if it runs elsewhere."""
+    handle = (directory / "lock").open("ab")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        handle.close()
+        raise UsageError(
+            f"session {directory.name} is running in another process", "Stop it first, or wait for it."
+        ) from error
+    return handle
+
+
+def is_running(directory: Path) -> bool:
+    """Does a live process hold the session's lock?"""
+    if not (directory / "lock").exists():
+        return False
+    try:
+        lock_session(directory).close()
+    except UsageError:
+        return True
+    return False
+
+
+def open_session(
+    repo_path: Path,
+    task: Task,
+    settings: Settings,
+    *,
+    cancel: CancelToken,
+    on_event: Callable[[Event], None],
+    ask: Ask,
+) -> Session:
+    """Make the copy of the repository and everything around it; no test has run yet.
+
+    Raises UsageError (no repository, branch taken, no sandbox …) and EnvBroken (no tests); in either
+    case nothing is left behind.
+    """
+    repo = Repository.discover(repo_path)
+    sandbox = choose(settings.sandbox)
+    session_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{slug(task.title, 24)}-{secrets.token_hex(2)}"
+    directory = sessions_root() / session_id
+    undo: list[Callable[[], object]] = []
+    try:
+        (directory / "scratch").mkdir(parents=True)
+        undo.append(lambda: shutil.rmtree(directory, ignore_errors=True))
+        lock = lock_session(directory)
+        undo.append(lock.close)
+        snapshot = take_snapshot(repo, directory / "scratch", settings.base)
+        cancel.raise_if_cancelled()
+        branch = settings.branch or branch_name(task)
+        branch = _reserve(repo, branch, snapshot.commit, chosen=settings.branch is not None)
+        undo.append(lambda: repo.delete_branch(branch, snapshot.commit))
+        worktree = Worktree.create(repo, snapshot, directory / "tree")
+        undo.append(worktree.remove)
+        log = EventLog(directory / "events.jsonl", make_redactor([settings.api_key or ""]))
+        undo.append(log.close)
+        log.listen(on_event)
+        log.append(
+            "session_started",
+            id=session_id,
+            task=asdict(task),
+            repo=str(repo.root),
+            head=snapshot.head,
+            base=snapshot.commit,
+            branch=branch,
+            worktree=str(worktree.path),
+            dirty=snapshot.dirty,
+            model=settings.model,
+            strategy=settings.strategy,
+            settings=public_settings(settings),
+            sandbox=sandbox.name,
+            version=__version__,
+        )
+        return _assemble(
+            session_id,
+            directory,
+            task,
+            settings,
+            repo,
+            snapshot,
+            branch,
+            worktree,
+            sandbox,
+            log,
+            lock,
+            cancel,
+            ask,
+        )
+    except BaseException:
+        for step in reversed(undo):
+            try:
+                step()
+            except Exception:  # the first error is the one to report
+                continue
+        raise
+
+
+def _reserve(repo: Repository, name: str, commit: str, *, chosen: bool) -> str:
+    """Create the branch; our own name gets a number when it is taken, a chosen one is an error."""
+    if chosen:
+        repo.create_branch(name, commit)
+        return name
+    for number in range(1, 1000):
+        candidate = name if number == 1 else f"{name}-{number}"
+        if repo.branch_exists(candidate):
+            continue
+        try:
+            repo.create_branch(candidate, commit)
+        except UsageError:
+            if repo.branch_exists(candidate):  # another session was faster
+                continue
+            raise
+        return candidate
+    raise UsageError(f"a thousand branches named {name}-… exist", "Delete some, or choose one with --branch.")
+
+
+def _assemble(
+    session_id: str,
+    directory: Path,
+    task: Task,
+    settings: Settings,
+    repo: Repository,
+    snapshot: Snapshot,
+    branch: str,
+    worktree: Worktree,
+    sandbox: Sandbox,
+    log: EventLog,
+    lock: IO[bytes],
+    cancel: CancelToken,
+    ask: Ask,
+) -> Session:
+    ignored = bring_ignored(repo, worktree)
+    for path, reason in (*snapshot.left_out, *ignored.left_out):
+        log.append("note", level="warning", text=f"not copied into the session: {path} ({reason})")
+    view = View(
+        worktree=worktree.path,
+        repo=repo.root,
+        scratch=directory / "scratch",
+        readonly=ignored.readonly,
+        network=settings.network,
+    )
+    plan = find_plan(worktree.path, repo.root, settings)
+    for reason in plan.reasons:
+        log.append("note", level="info", text=reason)
+    return Session(
+        id=session_id,
+        directory=directory,
+        task=task,
+        settings=settings,
+        repo=repo,
+        snapshot=snapshot,
+        branch=branch,
+        worktree=worktree,
+        workspace=Workspace(worktree.path),
+        runner=TestRunner(plan, sandbox, view, settings),
+        log=log,
+        meter=Meter(settings.limits),
+        progress=ProgressTracker(settings.limits.max_failures),
+        cancel=cancel,
+        ask=ask,
+        lock=lock,
+        base_tree=worktree.write_tree(),
+    )
+
+
+def public_settings(settings: Settings) -> dict[str, Any]:
+    """The settings as they may be written down: no key."""
+    values = asdict(settings)
+    values["api_key"] = None
+    return values
