@@ -24,11 +24,24 @@ from agent_ls.settings import Limits, Settings
 
 ENV_PREFIX = "AGENT_LS_"
 NOT_SETTINGS = frozenset(
-    ENV_PREFIX + name for name in ("STATE_DIR", "CACHE_DIR", "CONFIG_DIR", "GITHUB_URL", "GITLAB_URL")
+    ENV_PREFIX + name
+    for name in (
+        # read elsewhere, at any time
+        "STATE_DIR",
+        "CACHE_DIR",
+        "CONFIG_DIR",
+        "GITHUB_URL",
+        "GITLAB_URL",
+        # set for the processes that agent-ls starts, of which it may itself be one
+        "RUN",
+        "RESULTS",
+        "ROOT",
+        "IDS",
+        "TRACE",
+        "ORIGINAL_ROOT",
+    )
 )
-"""Environment variables of ours that are read elsewhere and are no settings."""
-INTERNAL_ENV_PREFIXES = ("AGENT_LS_INTERNAL_", "AGENT_LS_PLUGIN_", "AGENT_LS_RESULTS")
-"""What agent-ls itself sets for the processes it starts (it may be its own test subject)."""
+"""Environment variables of ours that are no settings."""
 _MAX_FILE_BYTES = 1_000_000
 
 
@@ -122,9 +135,7 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(environ.items())
-        if name.startswith(ENV_PREFIX)
-        and name not in NOT_SETTINGS
-        and not name.startswith(INTERNAL_ENV_PREFIXES)
+        if name.startswith(ENV_PREFIX) and name not in NOT_SETTINGS
     }
 
 

@@ -1,0 +1,142 @@
+"""The lazy command group and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from agent_ls import __version__
+from agent_ls.cli.options import common
+from agent_ls.errors import AgentLsError
+from agent_ls.verdict import Verdict
+
+# name -> (module under agent_ls.cli.commands, one line for --help). Modules are imported on demand.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "fix": ("fix", "Fix an issue or failing tests on a new branch, and prove it."),
+    "demo": ("demo", "Watch a bundled sample repository being fixed."),
+    "test": ("tests", "Run the tests and print parsed results."),
+    "search": ("code", "Search text in the repository."),
+    "symbols": ("code", "Find definitions by name."),
+    "locate": ("code", "Rank the code lines most likely at fault for failing tests."),
+    "resume": ("sessions", "Go on with a session after a hand-over or a crash."),
+    "sessions": ("sessions", "List sessions."),
+    "show": ("sessions", "Show what a session did."),
+    "clean": ("sessions", "Remove finished sessions."),
+    "model": ("model", "List, install or serve local models."),
+    "doctor": ("doctor", "Say what was found on this machine, and what to do about what is missing."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and help lines without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"agent_ls.cli.commands.{COMMANDS[cmd_name][0]}")
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    epilog="Exit codes: 0 fixed, 1 a fault of agent-ls, 2 usage, 3 handed over, 4 budget, 5 blocked,"
+    " 6 tests can't be run, 7 model unreachable, 9 tests failed (test), 130 cancelled.",
+)
+@click.version_option(__version__, prog_name="agent-ls", message="%(prog)s %(version)s")
+@click.option("--fix-issue", metavar="N", help="The same as: fix --issue N.")
+@common
+def cli(**_: Any) -> None:
+    """A coding agent that works on a branch in a copy of your repository and proves its fix with your
+    tests.
+    """
+    ctx = click.get_current_context()
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return the exit code; prints every error that gets this far."""
+    arguments = _with_fix_issue(arguments)
+    as_json = "--json" in _before_dashes(arguments)
+    try:
+        result = cli.main(list(arguments), prog_name="agent-ls", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        return _usage(error, as_json)
+    except AgentLsError as error:
+        return _report(error.verdict, error.message, error.remedy, as_json)
+    except (KeyboardInterrupt, click.Abort):
+        return _report(Verdict.CANCELLED, "cancelled", None, as_json)
+    except BrokenPipeError:
+        # Whoever read our output has gone; without this Python complains again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        from agent_ls.cli.crash import crash
+
+        verbose = bool({"--verbose", "-v"} & set(_before_dashes(arguments)))
+        message, remedy = crash(error, arguments, verbose=verbose)
+        return _report(Verdict.ERROR, message, remedy, as_json)
+
+
+def _before_dashes(arguments: Sequence[str]) -> list[str]:
+    found = list(arguments)
+    return found[: found.index("--")] if "--" in found else found
+
+
+def _with_fix_issue(arguments: Sequence[str]) -> list[str]:
+    """`--fix-issue N` anywhere means `fix --issue N` with all other options."""
+    plain = _before_dashes(arguments)
+    if any(word == "--fix-issue" or word.startswith("--fix-issue=") for word in plain):
+        renamed = [word.replace("--fix-issue", "--issue", 1) for word in plain]
+        return ["fix", *renamed, *list(arguments)[len(plain) :]]
+    return list(arguments)
+
+
+def _usage(error: click.ClickException, as_json: bool) -> int:
+    remedy = None
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        remedy = f"{context.command_path} --help shows what is possible."
+    return _report(Verdict.USAGE, error.format_message(), remedy, as_json)
+
+
+def _report(verdict: Verdict, message: str, remedy: str | None, as_json: bool) -> int:
+    from agent_ls.cli.output import emit_json, visible
+
+    if as_json:
+        emit_json(
+            {
+                "schema": 1,
+                "verdict": str(verdict),
+                "exit_code": verdict.exit_code,
+                "error": message,
+                "remedy": remedy,
+            }
+        )
+    head = "cancelled" if verdict is Verdict.CANCELLED else f"agent-ls: {visible(message)}"
+    try:
+        sys.stderr.write(head + "\n" + (f"{visible(remedy)}\n" if remedy else ""))
+        sys.stderr.flush()
+    except OSError:
+        pass
+    return verdict.exit_code

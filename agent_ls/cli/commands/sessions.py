@@ -1,0 +1,191 @@
+"""`agent-ls resume`, `sessions`, `show`, `clean`: what the event files tell."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import evolve
+
+from agent_ls.cli.options import LIMITS, Context, common
+from agent_ls.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent_ls.agent.api import SessionInfo
+
+
+@click.command()
+@click.argument("session")
+@common
+def resume(session: str, **given: Any) -> int:
+    """Go on with SESSION after a hand-over or a crash.
+
+    It keeps the settings that it began with; options given here win.
+    """
+    context = Context.of(given)
+
+    from agent_ls.agent.api import resume as resume_session
+    from agent_ls.cli.running import elsewhere, run_session
+
+    info = _find(session)
+    root = Path(info.repo)
+    overrides = {**_recorded_settings(info), **context.overrides}
+    settings = evolve(context, overrides=overrides).load(root if root.is_dir() else None).settings
+    return run_session(
+        context,
+        lambda cancel, view: resume_session(
+            info.id, settings, cancel=cancel, on_event=view.on_event, ask=view.ask
+        ),
+        elsewhere(root),
+    )
+
+
+def _recorded_settings(info: SessionInfo) -> dict[str, Any]:
+    """The settings of the session's beginning, without what belongs to one run only."""
+    from agent_ls.config import KEYS
+    from agent_ls.events import read_events
+
+    first = next((e for e in read_events(info.events_path) if e.kind == "session_started"), None)
+    recorded = dict(first.data.get("settings") or {}) if first is not None else {}
+    recorded |= recorded.pop("limits", None) or {}
+    skip = ("api_key", "base", "branch")
+    # A limit that was switched off is a value too; for other keys None means the default.
+    recorded = {key: "none" if value is None and key in LIMITS else value for key, value in recorded.items()}
+    return {key: value for key, value in recorded.items() if key in KEYS and key not in skip and value != []}
+
+
+@click.command()
+@common
+def sessions(**given: Any) -> int:
+    """List sessions, newest first."""
+    context = Context.of(given)
+
+    from agent_ls.agent.api import sessions as all_sessions
+    from agent_ls.cli.output import console, emit_json
+    from agent_ls.cli.render import table
+    from agent_ls.cli.story import one_line
+
+    found = sorted(all_sessions(), key=lambda info: info.started, reverse=True)
+    if context.as_json:
+        rows = [
+            {
+                "id": info.id,
+                "repo": str(info.repo),
+                "title": info.title,
+                "branch": info.branch,
+                "verdict": None if info.verdict is None else str(info.verdict),
+                "started": info.started,
+                "running": info.running,
+                "events": str(info.events_path),
+            }
+            for info in found
+        ]
+        emit_json({"schema": 1, "sessions": rows})
+        return 0
+    if not found:
+        sys.stderr.write("no sessions yet\n")
+        return 0
+    table(
+        [
+            (
+                info.id,
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(info.started)),
+                "running" if info.running else str(info.verdict or "interrupted"),
+                info.branch or "",
+                one_line(info.title, 60),
+            )
+            for info in found
+        ],
+        ("session", "started", "verdict", "branch", "task"),
+        console(sys.stdout),
+    )
+    return 0
+
+
+@click.command()
+@click.argument("session")
+@click.option("--events", is_flag=True, help="List the events themselves, one a line.")
+@common
+def show(session: str, events: bool, **given: Any) -> int:
+    """Show what SESSION did, as it looked when it ran."""
+    context = Context.of(given)
+
+    from agent_ls.cli.output import console, emit_json, visible
+    from agent_ls.cli.render import summary
+    from agent_ls.cli.running import elsewhere
+    from agent_ls.cli.story import Story
+    from agent_ls.events import read_events
+
+    info = _find(session)
+    out = console(sys.stdout)
+    if events and not context.as_json:
+        import json
+
+        for event in read_events(Path(info.events_path)):
+            text = json.dumps(dict(event.data), ensure_ascii=False)
+            text = text if context.verbose or len(text) <= 200 else text[:199] + "…"
+            sys.stdout.write(f"{event.seq:>5} {event.kind:<18} {visible(text)}\n")
+        return 0
+    story = Story(verbose=context.verbose)
+    shown = [(event, story.read(event)) for event in read_events(Path(info.events_path))]
+    report = dict(story.report or {})
+    if context.as_json:
+        document: dict[str, Any] = report or {
+            "schema": 1, "session": info.id, "verdict": None, "branch": info.branch, "running": info.running,
+        }  # fmt: skip
+        if events:
+            document["events"] = [
+                {"seq": e.seq, "time": e.time, "kind": e.kind, "data": dict(e.data)} for e, _ in shown
+            ]
+        emit_json(document)
+        return 0
+    for _, lines in shown:
+        for line in lines:
+            out.print(line, soft_wrap=True)
+    if report:
+        dirty = bool(report.get("dirty", story.started.get("dirty", False)))
+        summary(report, out, repo=elsewhere(Path(info.repo)), dirty=dirty, quiet=context.quiet)
+    elif info.running:
+        sys.stdout.write("still running\n")
+    else:
+        sys.stdout.write(f"interrupted; go on with: agent-ls resume {info.id}\n")
+    return 0
+
+
+@click.command()
+@click.argument("session", required=False)
+@click.option("--all", "everything", is_flag=True, help="Also sessions that could be resumed.")
+@common
+def clean(session: str | None, everything: bool, **given: Any) -> int:
+    """Remove SESSION, or every finished one, and what killed ones left. Branches with work stay."""
+    context = Context.of(given)
+
+    from agent_ls.agent.api import clean as clean_sessions
+    from agent_ls.cli.output import emit_json
+
+    chosen = None if session is None else _find(session).id
+    removed = clean_sessions(chosen, everything=everything)
+    if context.as_json:
+        emit_json({"schema": 1, "removed": removed})
+    else:
+        for name in removed:
+            sys.stdout.write(f"removed {name}\n")
+        if not removed:
+            sys.stderr.write("nothing to remove\n")
+    return 0
+
+
+def _find(session: str) -> SessionInfo:
+    """The session of that id or an unambiguous beginning of it; `last` is the newest. Raises UsageError."""
+    from agent_ls.agent.api import find_session, sessions
+
+    if session == "last":
+        newest = max(sessions(), key=lambda info: info.started, default=None)
+        if newest is not None:
+            return newest
+    if not session:
+        raise UsageError("the session's id is empty", "`agent-ls sessions` lists them.")
+    return find_session(session)

@@ -1,0 +1,50 @@
+"""Runs a session with the live view and prints its result: shared by `fix`, `resume` and `demo`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_ls.cancel import CancelToken
+from agent_ls.cli.live import LiveView
+from agent_ls.cli.options import Context
+from agent_ls.cli.output import console, emit_json, only_json_on_stdout
+from agent_ls.cli.render import summary
+from agent_ls.cli.signals import cancel_on_signals
+
+if TYPE_CHECKING:
+    from agent_ls.agent.report import Report
+
+Start = Callable[[CancelToken, LiveView], "Report"]
+
+
+def run_session(context: Context, start: Start, repo: Path | None) -> int:
+    """Call `start` under the live view, print the report, and return the exit code.
+
+    `repo` is named in the git commands of the summary (None: the person stands inside it).
+    """
+    with only_json_on_stdout(context.as_json):
+        with (
+            cancel_on_signals() as cancel,
+            LiveView(quiet=context.quiet, verbose=context.verbose) as view,
+            cancel.on_cancel(view.stopping),
+        ):
+            report = start(cancel, view)
+        document = report.to_json()
+        dirty = bool(document.get("dirty", view.story.started.get("dirty", False)))
+        stream = sys.stderr if context.as_json else sys.stdout
+        summary(document, console(stream), repo=repo, dirty=dirty, quiet=context.quiet)
+        stream.flush()
+        if context.as_json:
+            emit_json(document)
+    return report.verdict.exit_code
+
+
+def elsewhere(root: Path) -> Path | None:
+    """`root` if the person's current directory is not inside it, else None."""
+    try:
+        return None if Path.cwd().resolve().is_relative_to(root.resolve()) else root
+    except OSError:
+        return root
