@@ -1,4 +1,4 @@
-"""The one type that reads and writes text; encoding, BOM, line ends, final newline and mode stay as they are."""
+"""The one type that reads and writes text; encoding, line ends, final newline and mode stay as they are."""
 
 from __future__ import annotations
 
