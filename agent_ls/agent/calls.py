@@ -6,11 +6,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from attrs import asdict
-
 from agent_ls.agent.session import Session
 from agent_ls.models.protocol import Backend, ModelEvent, Reply, Request, Retrying, TextDelta, gather
-from agent_ls.models.replay import canonical, digest
+from agent_ls.models.replay import canonical, digest, reply_data
 
 
 def call_model(session: Session, backend: Backend, request: Request) -> Reply:
@@ -27,14 +25,7 @@ def call_model(session: Session, backend: Backend, request: Request) -> Reply:
     reply = gather(_watch(session, backend.stream(request, session.cancel)))
     meter.usage = meter.usage + reply.usage
     session.log.append(
-        "model_reply",
-        n=number,
-        text=reply.text,
-        tool_calls=[asdict(call) for call in reply.tool_calls],
-        malformed=[asdict(call) for call in reply.malformed],
-        stop_reason=reply.stop_reason,
-        usage=asdict(reply.usage),
-        seconds=round(time.monotonic() - started, 2),
+        "model_reply", n=number, **reply_data(reply), seconds=round(time.monotonic() - started, 2)
     )
     return reply
 
