@@ -85,5 +85,7 @@ def test_signature_ignores_chance_and_keeps_the_error() -> None:
     def failing(message: str) -> frozenset[tuple[str, str]]:
         return error_signature([TestResult("a", Outcome.FAILED, message=message)])
 
-    assert failing("<A object at 0x7f12ab34cd56> is wrong") == failing("<A object at 0x7f99ff00aa11> is wrong")
+    assert failing("<A object at 0x7f12ab34cd56> is wrong") == failing(
+        "<A object at 0x7f99ff00aa11> is wrong"
+    )
     assert failing("assert 1 == 2") != failing("assert 'x' in y")
