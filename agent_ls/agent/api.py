@@ -53,6 +53,8 @@ def fix(
     Raises AgentLsError only for what ends before a session exists (no repository, no sandbox, a taken
     branch, an unknown test …), leaving nothing behind. Everything later is a verdict in the report.
     """
+    if settings.candidates != 1:
+        raise UsageError("--candidates above 1 is not available in this version", "Leave it out.")
     session = open_session(repo_path, task, settings, cancel=cancel, on_event=on_event, ask=ask)
     return run_session(session)
 

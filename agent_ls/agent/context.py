@@ -109,7 +109,6 @@ class Conversation:
     reserve: int
     log: EventLog
     history: list[Message] = field(factory=list)
-    summary: str | None = None
 
     def tokens(self, messages: Sequence[Message]) -> int:
         return sum(
@@ -119,13 +118,39 @@ class Conversation:
             for m in messages
         )
 
+    def budget(self, extra: int) -> int:
+        """Tokens for the messages: window minus reserve minus `extra` for the tool schemas."""
+        return self.window - self.reserve - extra
+
+    def overflow(self, extra: int) -> list[Message]:
+        """The oldest turns (about half of the history) if even shortened observations do not fit."""
+        if self.tokens([*self.prefix, *_shorten(self.history)]) <= self.budget(extra):
+            return []
+        old: list[Message] = []
+        rest = list(self.history)
+        while len(rest) > 2 and len(old) < len(self.history) // 2:
+            count = _turn_length(rest)
+            old, rest = old + rest[:count], rest[count:]
+        return old
+
+    def replace_oldest(self, old: Sequence[Message], summary: str) -> None:
+        """Put `summary` in the place of the oldest turns `old`."""
+        self.history[: len(old)] = [Message("user", summary)]
+        self.log.append(
+            "context",
+            kept=[{"section": "summary of older turns", "tokens": self.count(summary)}],
+            dropped=[
+                {"section": f"{len(old)} old messages", "tokens": self.tokens(old), "reason": "summarised"}
+            ],
+            window=self.window,
+        )
+
     def assemble(self, extra: int, *, shrink: float = 1.0) -> list[Message]:
-        """Messages under the budget (window minus reserve minus `extra` tokens for tool schemas).
+        """Messages under the budget; `shrink` below 1 asks for a smaller prompt after "too long".
 
         Old observations are shortened first; whole old turns are left out only if that is not enough.
-        `shrink` below 1 asks for a smaller prompt after a provider said "too long".
         """
-        budget = int((self.window - self.reserve - extra) * shrink)
+        budget = int(self.budget(extra) * shrink)
         history = list(self.history)
         if self.tokens([*self.prefix, *history]) > budget:
             history = _shorten(history)
@@ -134,18 +159,14 @@ class Conversation:
             count = _turn_length(history)
             dropped += count
             history = history[count:]
-        if dropped or history != self.history:
+        if dropped:
             self.log.append(
                 "context",
                 kept=[{"section": "history", "tokens": self.tokens(history)}],
-                dropped=[{"section": f"{dropped} old messages", "tokens": 0, "reason": "no room"}]
-                if dropped
-                else [],
+                dropped=[{"section": f"{dropped} old messages", "tokens": 0, "reason": "no room"}],
                 window=self.window,
             )
-        if dropped:
-            gone = self.summary or f"[{dropped} older messages were left out of this prompt]"
-            history.insert(0, Message("user", gone))
+            history.insert(0, Message("user", f"[{dropped} older messages were left out of this prompt]"))
         return [*self.prefix, *history]
 
 

@@ -164,6 +164,11 @@ class Judge:
         assert baseline is not None
         asked = [id for id in session.asked if id not in self.flaky]
         results: dict[str, TestResult] = {}
+        hanging = [id for id in asked if _hangs(baseline.by_id()[id])]
+        if len(hanging) > 1:  # each hang costs a whole time limit: one is enough to reject
+            run = self._run(hanging[:1], "probe", tree=tree)
+            if any(_hangs(test) for test in run.tests):
+                return self._compare(tree, "asked", run, baseline.by_id() | run.by_id())
         if asked:
             run = self._run(asked, "asked", tree=tree)
             results |= run.by_id()
@@ -299,6 +304,10 @@ class Judge:
             session.worktree.reset_to(judgement.tree)
         before = run.by_id()
         return tuple(id for id in passing if id not in before or before[id].outcome.bad)
+
+
+def _hangs(result: TestResult) -> bool:
+    return result.error_type == "TestTimeout"
 
 
 def _passes(result: TestResult | None) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from attrs import evolve
 
 from agent_ls.agent.calls import call_model
-from agent_ls.agent.context import Conversation, Section, fit, note_sections
+from agent_ls.agent.context import Conversation, Section, cut, fit, note_sections
 from agent_ls.agent.judge import Judge, first_line
 from agent_ls.agent.session import Session
 from agent_ls.agent.toolcontext import LoopContext
@@ -47,6 +48,9 @@ def next_reply(session: Session, backend: Backend, toolbox: Toolbox, talk: Conve
     """Render and call; a prompt that the provider finds too long is tried once more, smaller."""
     schemas = toolbox.schemas()
     extra = backend.count_tokens(json.dumps([dict(s.parameters) | {"d": s.description} for s in schemas]))
+    old = talk.overflow(extra)
+    if old:
+        talk.replace_oldest(old, summarise(session, backend, talk, old))
     request = Request(
         messages=talk.assemble(extra),
         tools=schemas,
@@ -59,6 +63,15 @@ def next_reply(session: Session, backend: Backend, toolbox: Toolbox, talk: Conve
     except ContextTooLong:
         session.note("the provider says the prompt is too long; one smaller try", "warning")
         return call_model(session, backend, evolve(request, messages=talk.assemble(extra, shrink=0.6)))
+
+
+def summarise(session: Session, backend: Backend, talk: Conversation, old: Sequence[Message]) -> str:
+    """The model's own notes on its oldest turns; the last resort, after shortening."""
+    said = "\n\n".join(f"{m.role}: {cut(m.content, 1500, 'shortened')}" for m in old)
+    room = talk.budget(0) // 2
+    prompt = render("summarise", project=session.worktree.path, turns=cut(said, room * 2, "shortened"))
+    reply = call_model(session, backend, Request(messages=[Message("user", prompt)], max_tokens=800))
+    return render("summarised", project=session.worktree.path, notes=reply.text.strip())
 
 
 def start(session: Session, judge: Judge, backend: Backend) -> Conversation:
