@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from agent_ls.cli.options import Context, common
-from agent_ls.errors import UsageError
+from agent_ls.errors import ToolRefused, UsageError
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _limit(what: str, default: int) -> Callable[[_Function], _Function]:
+    kind = click.IntRange(1)
+    return click.option(
+        "--limit", type=kind, default=default, show_default=True, metavar="N", help=f"At most N {what}."
+    )
 
 
 @click.command()
 @click.argument("query")
 @click.option("--regex", is_flag=True, help="QUERY is a regular expression.")
+@click.option("--word", "-w", is_flag=True, help="Whole words only.")
 @click.option("--ignore-case", "-i", is_flag=True, help="Take capitals and small letters as equal.")
-@click.option("--glob", metavar="PATTERN", help="Only files whose path matches.")
-@click.option(
-    "--limit", type=click.IntRange(1), default=200, show_default=True, metavar="N", help="At most N hits."
-)
+@click.option("--glob", "globs", multiple=True, metavar="PATTERN", help="Only files whose path matches.")
+@_limit("hits", 200)
 @common
-def search(query: str, regex: bool, ignore_case: bool, glob: str | None, limit: int, **given: Any) -> int:
+def search(
+    query: str, regex: bool, word: bool, ignore_case: bool, globs: tuple[str, ...], limit: int, **given: Any
+) -> int:
     """Search QUERY in the repository's files; ignored files are left out."""
     context = Context.of(given)
     repo = context.repository()
@@ -28,13 +39,22 @@ def search(query: str, regex: bool, ignore_case: bool, glob: str | None, limit: 
         raise UsageError("the query is empty", "Give a text to look for.")
 
     from agent_ls.cli.output import console, emit_json, only_json_on_stdout, visible
-    from agent_ls.cli.signals import cancel_on_signals
+    from agent_ls.workspace.files import Workspace
     from agent_ls.workspace.search import search as search_files
 
-    with only_json_on_stdout(context.as_json), cancel_on_signals() as cancel:
-        found = search_files(
-            repo.root, query, regex=regex, ignore_case=ignore_case, glob=glob, limit=limit, cancel=cancel
-        )
+    with only_json_on_stdout(context.as_json):
+        try:
+            found = search_files(
+                Workspace(repo.root),
+                query,
+                regex=regex,
+                word=word,
+                case="insensitive" if ignore_case else "sensitive",
+                globs=globs,
+                limit=limit,
+            )
+        except ToolRefused as error:
+            raise UsageError(error.message, error.remedy) from error
         if context.as_json:
             hits = [
                 {
@@ -55,7 +75,7 @@ def search(query: str, regex: bool, ignore_case: bool, glob: str | None, limit: 
         line = Text.assemble((f"{visible(hit.path)}:{hit.line}:{hit.column}: ", "cyan"), visible(hit.text))
         out.print(line, soft_wrap=True)
     if not found.complete:
-        sys.stderr.write(f"more than {limit} hits; --limit N shows more\n")
+        sys.stderr.write(f"{found.note}\n")
     return 0
 
 
@@ -68,10 +88,14 @@ def symbols(name: str, **given: Any) -> int:
     repo = context.repository()
 
     from agent_ls.cli.output import console, emit_json, only_json_on_stdout, visible
+    from agent_ls.workspace.files import Workspace
     from agent_ls.workspace.symbols import find_symbols
 
     with only_json_on_stdout(context.as_json):
-        found = find_symbols(repo.root, name)
+        try:
+            found = find_symbols(Workspace(repo.root), name)
+        except ToolRefused as error:
+            raise UsageError(error.message, error.remedy) from error
         if context.as_json:
             rows = [
                 {
