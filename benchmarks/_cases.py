@@ -254,6 +254,19 @@ class Workbench:
         if self.case.probe and self.case.probe_source is not None:
             (self.repo / self.case.probe).write_text(self.case.probe_source, "utf-8")
 
+    def targets(self, *, hidden: bool) -> list[str]:
+        """The case's targets that exist in the run directory: pytest runs nothing if one is missing.
+
+        A directory that is still a module of the same name at this revision is found as that.
+        """
+        found = []
+        for target in self.case.targets(hidden=hidden):
+            for path in (target, f"{target}.py"):
+                if (self.repo / path).exists():
+                    found.append(path)
+                    break
+        return list(dict.fromkeys(found))
+
     def real_fix(self) -> Patch:
         """The change of the real fix without its tests."""
         return split_patch(self.case, read_patch(self.clone, self.case.base, self.case.fix))[0]
@@ -274,7 +287,7 @@ class Workbench:
         self.lay_out(tests=False)
         apply_patch(patch, self.repo)
         self.lay_tests()
-        return self.pytest(self.case.targets(hidden=True))
+        return self.pytest(self.targets(hidden=True))
 
     def prepare(self) -> dict[str, Any]:
         """Make the environment and the reference outcomes, or read them back if the case has not changed.

@@ -90,7 +90,10 @@ def judge(checkout: Path, name: str, source: bytes, interpreter: str, deadline: 
     with tempfile.TemporaryDirectory(prefix="quixbugs-judge-") as scratch:
         runs = []
         correct = (checkout / "correct_python_programs" / f"{name}.py").read_bytes()
-        for label, text in (("correct", correct), ("candidate", source)):
+        for label, text, limit in (
+            ("correct", correct, max(deadline, 120.0)),
+            ("candidate", source, deadline),
+        ):
             where = Path(scratch) / label
             lay_out(checkout, name, where)
             (where / "python_programs" / f"{name}.py").write_bytes(text)
@@ -99,7 +102,7 @@ def judge(checkout: Path, name: str, source: bytes, interpreter: str, deadline: 
                     interpreter,
                     [f"python_testcases/test_{name}.py"],
                     cwd=where,
-                    timeout=deadline,
+                    timeout=limit,
                     options=["-x"],
                 )
             )

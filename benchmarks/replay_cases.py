@@ -47,7 +47,7 @@ def test_command(bench: Workbench, *, hidden: bool) -> str:
     """The test command for agent-ls as one string: pytest on the case's files in its environment."""
     base = [bench.interpreter, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     options = [option for option in bench.case.test_options if option not in ("-q", "-p", "no:cacheprovider")]
-    return shlex.join([*base, *options, *bench.case.targets(hidden=hidden)])
+    return shlex.join([*base, *options, *bench.targets(hidden=hidden)])
 
 
 def no_patch_grade(verdict: str) -> str:
@@ -110,6 +110,7 @@ def grade_row(bench: Workbench, patch: Patch, reference: dict[str, Any]) -> Row:
         "grade": verdict.grade,
         "f2p": f"{len(verdict.fixed)}/{len(bench.case.wanted)}",
         "broken": len(verdict.regressed),
+        "targets": bench.targets(hidden=True),
         "missing": verdict.missing[:10],
         "regressed": verdict.regressed[:10],
         "judge_s": round(seconds, 2),
@@ -124,7 +125,7 @@ def run_case(options: argparse.Namespace, program: str | None, extra: Sequence[s
         clone = find_repository(options.repos, case)
         bench = Workbench(case, clone, options.envs / case.id, options.judge_timeout)
         reference = bench.prepare()
-        about = {"kind": case.kind, "targets": case.targets(hidden=True)}
+        about = {"kind": case.kind}
         if not reference["valid"]:
             return {**blank, **about, "grade": "invalid", "why": "the real fix does not turn its tests here"}
         if options.oracle:
