@@ -109,6 +109,7 @@ def arguments(
     held: HeldLaunch,
     *,
     worktree: Path,
+    overlay: bool,
     repo: Path,
     scratch: Path,
     readonly: Sequence[Path],
@@ -143,7 +144,10 @@ def arguments(
             if (base / name).is_file() and any((base / name).is_relative_to(path) for path in shown):
                 args += ["--ro-bind", "/dev/null", str(base / name)]
 
-    args += ["--bind", str(worktree), str(real_repo)]
+    if overlay:
+        args += ["--overlay-src", str(worktree), "--tmp-overlay", str(real_repo)]
+    else:
+        args += ["--bind", str(worktree), str(real_repo)]
     spelled = Path(os.path.abspath(repo))  # noqa: PTH100 (as spelled: symlinks kept)
     if spelled != real_repo and not spelled.is_relative_to(real_repo) and _below_any(spelled, hidden):
         args += ["--symlink", str(real_repo), str(spelled)]

@@ -37,7 +37,9 @@ class View:
     `worktree` (the agent's copy, writable) appears at the path of `repo` (the user's checkout);
     `scratch` is writable and private to the session; `readonly` are paths below `repo` that the
     worktree lacks and the tests need (ignored ones such as `.venv`); `visible` are paths that must stay
-    readable although the home directory is hidden (an interpreter's prefix).
+    readable although the home directory is hidden (an interpreter's prefix). With `protect`, what the
+    process writes into the worktree is visible to it and gone when it ends (an overlay, where the system
+    can make one): tests that delete or rewrite files can't harm the agent's work.
     """
 
     worktree: Path
@@ -46,6 +48,7 @@ class View:
     readonly: tuple[Path, ...] = ()
     network: bool = False
     visible: tuple[Path, ...] = ()
+    protect: bool = False
 
 
 class Sandbox(Protocol):
@@ -207,6 +210,7 @@ class BwrapSandbox:
 
     def __init__(self, program: str) -> None:
         self.program = program
+        self._overlays: dict[int, bool] = {}
 
     def run(
         self,
@@ -288,6 +292,7 @@ class BwrapSandbox:
         binds = arguments(
             held,
             worktree=view.worktree.resolve(),
+            overlay=view.protect and self._can_overlay(view.worktree.resolve()),
             repo=view.repo,
             scratch=view.scratch.resolve(),
             readonly=view.readonly,
@@ -297,6 +302,31 @@ class BwrapSandbox:
             home=env.get("HOME"),
         )
         return [self.program, *held.arguments, *binds, "--chdir", str(seen_cwd), "--", *argv]
+
+    def _can_overlay(self, worktree: Path) -> bool:
+        """Whether an overlay over a folder of this file system works: tried once for each."""
+        device = worktree.stat().st_dev
+        known = self._overlays.get(device)
+        if known is None:
+            argv = [
+                self.program,
+                "--ro-bind",
+                "/",
+                "/",
+                "--tmpfs",
+                "/tmp",
+                "--unshare-pid",
+                "--die-with-parent",
+            ]
+            argv += ["--overlay-src", str(worktree), "--tmp-overlay", "/tmp", "--", sys.executable]
+            result = process.run(
+                [*argv, "-I", "-S", "-c", "open('/tmp/agent-ls-probe', 'x')"],
+                cwd="/",
+                env={"PATH": os.defpath},
+                timeout=15,
+            )
+            known = self._overlays[device] = result.exit_code == 0
+        return known
 
     def _env(self, env: Mapping[str, str]) -> dict[str, str]:
         return {**env, "TMPDIR": "/tmp"}

@@ -1,0 +1,225 @@
+"""Which Python runs a project's tests. Reads files only; the one program started is the interpreter."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from agent_ls.errors import EnvBroken, UsageError
+from agent_ls.sandbox.environment import scrubbed_env
+
+_REMEDY = "Name the interpreter with `interpreter` in [tool.agent-ls], or AGENT_LS_INTERPRETER."
+
+
+@frozen
+class Interpreter:
+    """A Python executable, why it was chosen, and the virtual environment it belongs to."""
+
+    path: str
+    reason: str
+    venv: Path | None = None
+
+
+@frozen
+class Facts:
+    """What an interpreter says about itself. `pytest` is its version or None; `visible` its folders."""
+
+    version: str
+    pytest: str | None
+    visible: tuple[Path, ...]
+    sys_path: tuple[str, ...]
+
+
+def find_interpreter(
+    repo: Path, configured: str | None, named: str | None, launcher: str | None = None
+) -> Interpreter:
+    """The interpreter for the checkout `repo`.
+
+    Order: settings, the one the command names, the active environment, environments in the checkout, those
+    that uv, poetry, hatch and pdm keep elsewhere, tox's, `python3` on PATH, our own. Raises UsageError when a
+    configured one does not exist and EnvBroken when there is none at all.
+    """
+    if configured:
+        path = _executable(configured, repo)
+        if path is None:
+            raise UsageError(f"the configured interpreter {configured} is not an executable file", _REMEDY)
+        return Interpreter(path, f"{configured} is configured as the interpreter", _venv_of(path))
+    if named and os.sep in named:
+        path = _executable(named, repo)
+        if path is None:
+            raise UsageError(f"the test command names {named}, which is not an executable file", _REMEDY)
+        return Interpreter(path, f"the test command names {named}", _venv_of(path))
+    for folder, reason in _environments(repo):
+        path = _python_in(folder)
+        if path is not None:
+            return Interpreter(path, reason, folder if (folder / "pyvenv.cfg").is_file() else None)
+    for name in dict.fromkeys([named or "python3", "python3", "python"]):
+        found = shutil.which(name)
+        if found is not None:
+            real = _behind_shim(Path(found), repo)
+            if real is not None:
+                return Interpreter(str(real), f"{name} on PATH is {real}", _venv_of(str(real)))
+    if sys.executable:
+        return Interpreter(sys.executable, "no other interpreter was found: agent-ls's own", None)
+    raise EnvBroken("no Python interpreter was found", _REMEDY)
+
+
+def _environments(repo: Path) -> Iterator[tuple[Path, str]]:
+    active = os.environ.get("VIRTUAL_ENV")
+    if active and Path(active).resolve() != Path(sys.prefix).resolve():
+        yield Path(active), f"the virtual environment {active} is active"
+    conda = os.environ.get("CONDA_PREFIX")
+    if conda and os.environ.get("CONDA_DEFAULT_ENV") not in (None, "base"):
+        yield Path(conda), f"the conda environment {conda} is active"
+    for name in (".venv", "venv", "env", ".env", "virtualenv"):
+        if (repo / name / "pyvenv.cfg").is_file():
+            yield repo / name, f"{name} in the repository is a virtual environment"
+    yield from _managed(repo)
+    for base in (".tox", ".nox"):
+        for folder in sorted((repo / base).glob("py*"), reverse=True) + sorted((repo / base).glob("test*")):
+            if (folder / "pyvenv.cfg").is_file():
+                yield folder, f"{base}/{folder.name} is a virtual environment"
+
+
+def _managed(repo: Path) -> Iterator[tuple[Path, str]]:
+    """Environments that poetry, pipenv, hatch and pdm keep outside the checkout."""
+    home = Path.home()
+    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    marker = repo / ".pdm-python"
+    if marker.is_file():
+        python = Path(marker.read_text("utf-8", "replace").strip())
+        if python.is_file():
+            yield python.parent.parent, "pdm uses this environment (.pdm-python)"
+    project = _project_name(repo)
+    poetry = Path(os.environ.get("POETRY_VIRTUALENVS_PATH") or cache / "pypoetry/virtualenvs")
+    if project and (repo / "poetry.lock").is_file():
+        token = _poetry_name(project, repo)
+        for folder in sorted(poetry.glob(f"{token}-py*"), reverse=True):
+            yield folder, f"poetry keeps the project's environment in {folder}"
+    if (repo / "Pipfile").is_file():
+        for folder in sorted(data.glob(f"virtualenvs/{repo.name}-*")):
+            mark = folder / ".project"
+            if mark.is_file() and mark.read_text("utf-8", "replace").strip() == str(repo):
+                yield folder, f"pipenv keeps the project's environment in {folder}"
+    if project:
+        for folder in sorted(data.glob(f"hatch/env/virtual/{project}/*/*")):
+            if folder.name in (project, "hatch-test") or folder.name.startswith("hatch-test"):
+                yield folder, f"hatch keeps the project's environment in {folder}"
+
+
+def _poetry_name(project: str, repo: Path) -> str:
+    """Poetry's name of an environment: the project's name, then a hash of the folder."""
+    import base64
+    import hashlib
+    import re
+
+    name = re.sub(r'[ $`!*@"\\\r\n\t]', "_", project.lower())[:42]
+    digest = hashlib.sha256(os.path.normcase(str(repo.resolve())).encode()).digest()
+    return f"{name}-{base64.urlsafe_b64encode(digest).decode()[:8]}"
+
+
+def _project_name(repo: Path) -> str | None:
+    import tomllib
+
+    try:
+        data = tomllib.loads((repo / "pyproject.toml").read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    for table in (data.get("project"), data.get("tool", {}).get("poetry")):
+        if isinstance(table, dict) and isinstance(table.get("name"), str):
+            return str(table["name"])
+    return None
+
+
+def _executable(name: str, repo: Path) -> str | None:
+    """An absolute path, not resolved further: a venv's python is a symlink that must stay one."""
+    if os.sep not in name:
+        return shutil.which(name)
+    path = Path(os.path.abspath(repo / Path(name).expanduser()))  # noqa: PTH100
+    if path.is_dir():
+        return _python_in(path)
+    return str(path) if os.access(path, os.X_OK) else None
+
+
+def _python_in(folder: Path) -> str | None:
+    for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
+        if os.access(folder / name, os.X_OK):
+            return os.path.abspath(folder / name)  # noqa: PTH100 (a symlink that must stay one)
+    return None
+
+
+def _venv_of(path: str) -> Path | None:
+    folder = Path(path).parent.parent
+    return folder if (folder / "pyvenv.cfg").is_file() else None
+
+
+def _behind_shim(path: Path, repo: Path) -> Path | None:
+    """A pyenv shim is a shell script that needs pyenv's state: ask the interpreter where it really is."""
+    if "shims" not in path.parts:
+        return path
+    from agent_ls.sandbox import process
+
+    result = process.run(
+        [str(path), "-I", "-c", "import sys; print(sys.executable)"],
+        cwd=repo,
+        env={**scrubbed_env(("PYENV_VERSION", "PYENV_ROOT", "ASDF_DATA_DIR", "MISE_DATA_DIR"))},
+        timeout=20,
+    )
+    lines = result.output.strip().splitlines()
+    if result.exit_code == 0 and lines and Path(lines[-1]).is_file():
+        return Path(lines[-1])
+    return None
+
+
+_PROBE = """
+import json, sys
+def version(name):
+    try:
+        try:
+            from importlib import metadata
+        except ImportError:
+            import importlib_metadata as metadata
+        return metadata.version(name)
+    except Exception:
+        return None
+print("\\n" + json.dumps({
+    "version": ".".join(map(str, sys.version_info[:3])),
+    "pytest": version("pytest"),
+    "prefixes": [sys.prefix, sys.base_prefix, sys.exec_prefix, getattr(sys, "base_exec_prefix", sys.prefix)],
+    "path": sys.path,
+}))
+"""
+
+
+def probe_interpreter(found: Interpreter) -> Facts:
+    """Ask the interpreter for its version, pytest's version and its folders. Raises EnvBroken."""
+    return _probe(found.path)
+
+
+@functools.lru_cache(maxsize=32)
+def _probe(path: str) -> Facts:
+    from agent_ls.sandbox import process
+
+    # In the root folder, so that no file of the project is imported in place of a standard module.
+    env = {name: value for name, value in scrubbed_env().items() if not name.startswith("PYTHON")}
+    result = process.run(
+        [path, "-c", _PROBE], cwd="/", env={**env, "PYTHONDONTWRITEBYTECODE": "1"}, timeout=60
+    )
+    try:
+        data = json.loads(result.output.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        detail = result.output.strip()[-300:] or f"exit code {result.exit_code}"
+        raise EnvBroken(f"the interpreter {path} does not work: {detail}", _REMEDY) from None
+    executable = Path(path)
+    folders = [executable.parent, executable.resolve().parent, *map(Path, data["prefixes"])]
+    folders += [Path(entry) for entry in data["path"] if entry.startswith("/")]
+    visible = tuple(dict.fromkeys(folder for folder in folders if folder.exists() and len(folder.parts) > 1))
+    return Facts(data["version"], data["pytest"], visible, tuple(data["path"]))
