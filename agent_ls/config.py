@@ -200,8 +200,10 @@ def _refuse_from_repository(key: str, value: Any, place: str) -> None:
 def _convert(key: str, raw: Any, place: str, *, text: bool) -> Any:
     """Check `raw` against the field's type. With `text`, strings are read as the type's notation."""
     kind, optional = _strip_none(_TYPES[key])
-    if optional and isinstance(raw, str) and raw.strip().lower() in ("none", "unlimited", ""):
-        return None
+    if optional and isinstance(raw, str):
+        word = raw.strip().lower()
+        if (word in ("none", "unlimited") and kind in (int, float)) or (not word and text):
+            return None
 
     def wrong(expected: str) -> UsageError:
         shown = "a value" if key == "api_key" else repr(raw)

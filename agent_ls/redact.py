@@ -94,8 +94,9 @@ def _known_pattern(values: Iterable[str]) -> re.Pattern[str] | None:
     forms: set[str] = set()
     for value in values:
         forms.add(value)
-        for ascii_only in (True, False):  # as it looks inside a JSON string
-            forms.add(json.dumps(value, ensure_ascii=ascii_only)[1:-1])
+        for ascii_only in (True, False):  # as it looks inside a JSON string, and inside JSON in a JSON string
+            escaped = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+            forms |= {escaped, json.dumps(escaped)[1:-1]}
     if not forms:
         return None
     # The longest first, so that no tail of a secret is left behind when another is its beginning.
