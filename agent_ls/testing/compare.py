@@ -21,10 +21,10 @@ def compare(baseline: TestRun, run: TestRun, asked: Sequence[str] = ()) -> Compa
     """What changed from `baseline` to `run`; `asked` ids may name groups (see `expand_ids`).
 
     A test that passed and is now skipped or expected to fail counts as regressed: it no longer shows
-    what it showed. One that failed and is now skipped is still failing. A test of the baseline that `run` should
-    have reported (it was requested, or the run was a full one) and did not is `missing`; so is an asked id that
-    no run knows. When a module can't be imported any more, its one `error` entry stands for its tests: those
-    that passed are `regressed`.
+    what it showed. One that failed and is now skipped is still failing. A test of the baseline that
+    `run` should have reported (it was requested, or the run was a full one) and did not is `missing`;
+    so is an asked id that no run knows. When a module can't be imported any more, its one `error`
+    entry stands for its tests: those that passed are `regressed`.
     """
     before = baseline.by_id()
     after = run.by_id()
