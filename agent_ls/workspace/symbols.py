@@ -1,0 +1,53 @@
+"""Find definitions by name over a working tree, without an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import evolve
+
+from agent_ls.errors import ToolRefused
+from agent_ls.workspace.files import Workspace
+from agent_ls.workspace.grammars import LANGUAGES
+from agent_ls.workspace.search import qualified, search
+from agent_ls.workspace.syntax import Symbol, outline
+
+_MAX_FILES_BYTES = 2_000_000
+
+
+def find_symbols(workspace: Workspace, name: str, globs: Sequence[str] = ()) -> list[Symbol]:
+    """Definitions called `name` ("area", or with its containers "Shape.area"), by path and line.
+
+    Exact names win; only when there is none, names that differ in case are given. Raises ToolRefused
+    for an empty name.
+    """
+    wanted = name.strip().replace("::", ".").replace("#", ".").strip(".").removesuffix("()")
+    last = wanted.rsplit(".", 1)[-1]
+    if not last:
+        raise ToolRefused("the name is empty")
+    suffixes = [f"*{suffix}" for language in LANGUAGES.values() for suffix in language.suffixes]
+    files = {
+        hit.path
+        for hit in search(
+            workspace, last, word=True, case="insensitive", globs=globs or suffixes, limit=20_000
+        ).hits
+    }
+    found: list[Symbol] = []
+    for path in sorted(files):
+        try:
+            text = workspace.read(path).text
+        except (ToolRefused, OSError):
+            continue
+        if len(text) > _MAX_FILES_BYTES:
+            continue
+        found += [
+            evolve(symbol, path=path)
+            for symbol in outline(path, text)
+            if _is(qualified(symbol).casefold(), wanted.casefold())
+        ]
+    exact = [symbol for symbol in found if _is(qualified(symbol), wanted)]
+    return exact or found
+
+
+def _is(full: str, wanted: str) -> bool:
+    return full == wanted or full.endswith("." + wanted)
