@@ -10,13 +10,14 @@ Everything that belongs to a case lives in one directory, `<envs>/<case id>`:
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -289,6 +290,22 @@ class Workbench:
         self.lay_tests()
         return self.pytest(self.targets(hidden=True))
 
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold the case's directory: its run path is fixed, so two runs would overwrite each other.
+
+        Raises `BenchmarkError` when another process holds it.
+        """
+        import fcntl
+
+        self.home.parent.mkdir(parents=True, exist_ok=True)
+        with (self.home.parent / f"{self.case.id}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise BenchmarkError(f"{self.case.id}: another run uses {self.home}") from error
+            yield
+
     def prepare(self) -> dict[str, Any]:
         """Make the environment and the reference outcomes, or read them back if the case has not changed.
 
@@ -297,7 +314,7 @@ class Workbench:
         stamp = self.home / "reference.json"
         if stamp.exists():
             reference: dict[str, Any] = json.loads(stamp.read_text("utf-8"))
-            if reference["digest"] == self.case.digest:
+            if reference["digest"] == self.case.digest and reference["valid"]:
                 return reference
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir(parents=True)

@@ -23,7 +23,6 @@ from pathlib import Path
 
 from _common import (
     BenchmarkError,
-    Results,
     Row,
     changed_paths,
     commit_all,
@@ -34,10 +33,8 @@ from _common import (
     git_bytes,
     run_pytest,
     split_extra,
-    table_head,
-    table_row,
-    usage_totals,
 )
+from _results import Results, table_head, table_row, usage_totals
 
 COLUMNS = ("program", "solved", "verdict", "judged", "calls", "tokens in", "tokens out", "steps", "wall s")
 WIDTHS = (26, 6, 14, 12, -5, -9, -10, -5, -7)

@@ -23,7 +23,6 @@ from typing import Any
 from _cases import Patch, Workbench, find_repository, load_case, read_patch, split_patch
 from _common import (
     BenchmarkError,
-    Results,
     Row,
     commit_all,
     environment,
@@ -31,15 +30,18 @@ from _common import (
     fix,
     git,
     split_extra,
-    table_head,
-    table_row,
-    usage_totals,
 )
+from _results import Results, table_head, table_row, usage_totals
 
 COLUMNS = ("case", "grade", "verdict", "f2p", "broken", "calls", "tokens in", "tokens out", "steps", "wall s")
 WIDTHS = (30, 10, 14, -5, -6, -5, -9, -10, -5, -7)
-INVALID = ("env_broken", "error", "usage", "provider_error", "no_report")
-LIMITED = ("budget", "killed")
+WITHOUT_PATCH = {
+    "provider_error": "invalid",  # says nothing about agent-ls
+    "budget": "limit",
+    "killed": "limit",
+    # the tests ran for the reference, so not being able to run them is a loss of agent-ls
+    **dict.fromkeys(("env_broken", "error", "usage", "no_report"), "error"),
+}
 NOTE = "the test command covers the pass-to-pass files of each case only, not the project's whole suite"
 
 
@@ -52,9 +54,7 @@ def test_command(bench: Workbench, *, hidden: bool) -> str:
 
 def no_patch_grade(verdict: str) -> str:
     """The grade of a run that left no change: what stopped it, or plainly no patch."""
-    if verdict in INVALID:
-        return "invalid"
-    return "limit" if verdict in LIMITED else "no_patch"
+    return WITHOUT_PATCH.get(verdict, "no_patch")
 
 
 def run_agent(
@@ -117,6 +117,20 @@ def grade_row(bench: Workbench, patch: Patch, reference: dict[str, Any]) -> Row:
     }
 
 
+def run_claimed(
+    options: argparse.Namespace, program: str | None, extra: Sequence[str], bench: Workbench
+) -> Row:
+    """Prepare the case where it isn't, then run the oracle or the agent on it."""
+    reference = bench.prepare()
+    if not reference["valid"]:
+        return {"grade": "invalid", "why": "the real fix does not turn its tests here"}
+    if options.oracle:
+        row = grade_row(bench, bench.real_fix() if options.oracle == "fix" else {}, reference)
+        return {**row, "verdict": f"oracle {options.oracle}", "wall_s": row["judge_s"]}
+    assert program is not None
+    return run_agent(options, program, extra, bench, reference)
+
+
 def run_case(options: argparse.Namespace, program: str | None, extra: Sequence[str], path: Path) -> Row:
     """One case file to its row; a case that can't be prepared is graded invalid with the cause."""
     blank: Row = {"verdict": "-", "exit_code": None, "f2p": "-", "broken": 0, "steps": 0, "wall_s": 0.0}
@@ -124,16 +138,8 @@ def run_case(options: argparse.Namespace, program: str | None, extra: Sequence[s
         case = load_case(path)
         clone = find_repository(options.repos, case)
         bench = Workbench(case, clone, options.envs / case.id, options.judge_timeout)
-        reference = bench.prepare()
-        about = {"kind": case.kind}
-        if not reference["valid"]:
-            return {**blank, **about, "grade": "invalid", "why": "the real fix does not turn its tests here"}
-        if options.oracle:
-            patch = bench.real_fix() if options.oracle == "fix" else {}
-            row = {**blank, "verdict": f"oracle {options.oracle}", **grade_row(bench, patch, reference)}
-            return {**row, **about, "wall_s": row["judge_s"]}
-        assert program is not None
-        return {**run_agent(options, program, extra, bench, reference), **about}
+        with bench.claimed():
+            return {"kind": case.kind, **blank, **run_claimed(options, program, extra, bench)}
     except BenchmarkError as error:
         return {**blank, "grade": "invalid", "why": str(error)}
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import _common as common
+import _results as results
 import psutil
 import pytest
 from hypothesis import given
@@ -46,12 +47,12 @@ def test_merge_outcomes(lines: list[str], expected: dict[str, str]) -> None:
     ],
 )
 def test_quantile(values: list[float], share: float, expected: float | None) -> None:
-    assert common.quantile(values, share) == expected
+    assert results.quantile(values, share) == expected
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
 def test_quantile_is_a_value_that_enough_values_do_not_exceed(values: list[float], share: float) -> None:
-    found = common.quantile(values, share)
+    found = results.quantile(values, share)
     assert found in values
     assert sum(value <= found for value in values) >= share * len(values) - 1e-6
 
@@ -88,14 +89,14 @@ def test_usage_totals_charges_the_losses_to_the_wins() -> None:
         {"ok": True, "input_tokens": 100, "output_tokens": 20, "model_calls": 2, "wall_s": 1.0},
         {"ok": False, "input_tokens": 300, "output_tokens": 0, "model_calls": 3, "wall_s": 9.0},
     ]
-    totals = common.usage_totals(rows, lambda row: bool(row["ok"]))
+    totals = results.usage_totals(rows, lambda row: bool(row["ok"]))
     assert (totals["tokens"], totals["won"], totals["tokens_per_won"]) == (420, 1, 420)
     assert (totals["wall_median_s"], totals["wall_p90_s"], totals["model_calls"]) == (1.0, 9.0, 5)
-    assert common.usage_totals([], lambda row: True)["tokens_per_won"] is None
+    assert results.usage_totals([], lambda row: True)["tokens_per_won"] is None
 
 
 def test_table_is_markdown() -> None:
-    lines = [*common.table_head(["name", "n"], [6, -4]).split("\n"), common.table_row(["x", 12], [6, -4])]
+    lines = [*results.table_head(["name", "n"], [6, -4]).split("\n"), results.table_row(["x", 12], [6, -4])]
     assert lines == ["| name   |    n |", "| ------ | ---: |", "| x      |   12 |"]
 
 
@@ -203,17 +204,17 @@ def _count(rows: object) -> dict[str, int]:
 def test_results_resume_where_a_killed_run_stopped(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "out.json"
     head = {"settings": {"model": "m"}}
-    common.Results(path, head, resume=True).add("a", {"x": 1}, _count)
-    again = common.Results(path, head, resume=True)
+    results.Results(path, head, resume=True).add("a", {"x": 1}, _count)
+    again = results.Results(path, head, resume=True)
     again.add("b", {"x": 2}, _count)
     document = json.loads(path.read_text())
     assert document["results"] == {"a": {"x": 1}, "b": {"x": 2}}
     assert (document["schema"], document["totals"]) == (1, {"n": 2})
-    assert common.Results(path, head, resume=False).rows == {}
+    assert results.Results(path, head, resume=False).rows == {}
     with pytest.raises(common.BenchmarkError, match="other settings"):
-        common.Results(path, {"settings": {"model": "other"}}, resume=True)
+        results.Results(path, {"settings": {"model": "other"}}, resume=True)
     with pytest.raises(common.BenchmarkError, match="--out"):
-        common.Results(None, head, resume=True)
+        results.Results(None, head, resume=True)
 
 
 def test_environment_names_what_the_numbers_depend_on(fake_agent: Path) -> None:

@@ -214,7 +214,7 @@ def test_only_tests_that_pass_on_both_sides_must_stay() -> None:
 @pytest.mark.parametrize(
     ("verdict", "expected"),
     [("handed_over", "no_patch"), ("fixed", "no_patch"), ("budget", "limit"), ("killed", "limit"),
-     ("env_broken", "invalid"), ("provider_error", "invalid")],
+     ("env_broken", "error"), ("error", "error"), ("no_report", "error"), ("provider_error", "invalid")],
 )  # fmt: skip
 def test_no_patch_grade(verdict: str, expected: str) -> None:
     assert replay_cases.no_patch_grade(verdict) == expected
@@ -245,6 +245,13 @@ def test_a_case_whose_fix_fails_here_is_invalid(prepared: Path) -> None:
     (prepared / "cases" / "probes" / "test_probe_calc.py").write_text("def test_probe(): assert False")
     row = _run(prepared, "--oracle", "fix")
     assert (row["grade"], row["why"]) == ("invalid", "the real fix does not turn its tests here")
+
+
+def test_two_runs_do_not_share_a_case(ready: Path) -> None:
+    with _prepare(ready).claimed():
+        row = _run(ready, "--oracle", "none")
+    assert (row["grade"], row["why"].partition(" /")[0]) == ("invalid", "calc-negative: another run uses")
+    assert _run(ready, "--oracle", "none")["grade"] == "unresolved"
 
 
 HARDCODED = "def add(a, b):\n    return {(-1, 1): 0, (-5, 0): -5}[a, b]\n"
