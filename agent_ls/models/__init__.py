@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 
 from agent_ls.errors import UsageError
@@ -29,7 +30,23 @@ def create(settings: Settings, *, model: str | None = None) -> Backend:
         from agent_ls.models.replay import ReplayBackend
 
         return ReplayBackend(Path(rest).expanduser(), window=settings.context_window)
-    raise UsageError(f"{kind}: is not there yet")
+    if kind == "anthropic":
+        from agent_ls.models import anthropic
+
+        return anthropic.AnthropicBackend(
+            name,
+            settings.api_key or os.environ.get(anthropic.KEY),
+            base_url=settings.base_url,
+            window=settings.context_window,
+        )
+    from agent_ls.models import openai
+
+    return openai.OpenAIBackend(
+        name,
+        settings.api_key or os.environ.get(openai.KEY),
+        base_url=settings.base_url,
+        window=settings.context_window,
+    )
 
 
 def _local(settings: Settings, name: str, rest: str) -> Backend:

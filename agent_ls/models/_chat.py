@@ -6,7 +6,7 @@ Shared by `openai:` and `local:`, as llama.cpp speaks the same format in process
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import define
@@ -35,7 +35,7 @@ _STOP: dict[str, StopReason] = {
 }
 
 
-def chat_messages(messages: Iterator[Message] | Any) -> list[dict[str, Any]]:
+def chat_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Messages in the chat-completions form."""
     return [_chat_message(message) for message in messages]
 
@@ -76,7 +76,22 @@ def chat_tools(request: Request) -> list[dict[str, Any]]:
 
 def schema_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     """`response_format` for a JSON schema."""
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "strict": _strict(schema), "schema": dict(schema)},
+    }
+
+
+def _strict(schema: Any) -> bool:
+    """Whether a schema keeps the rules of strict mode: objects closed, every property required."""
+    if isinstance(schema, Mapping):
+        if "properties" in schema and (
+            schema.get("additionalProperties") is not False
+            or set(schema.get("required", ())) != set(schema["properties"])
+        ):
+            return False
+        return all(_strict(value) for value in schema.values())
+    return all(_strict(value) for value in schema) if isinstance(schema, list | tuple) else True
 
 
 def finish_call(
@@ -100,6 +115,26 @@ def finish_call(
     return ToolCallEvent(ToolCall(call_id, name, arguments))
 
 
+def unique_ids(ids: Sequence[str]) -> list[str]:
+    """The ids of one answer's calls, repeated ones changed: each call needs a result of its own."""
+    seen: set[str] = set()
+    unique = []
+    for number, call_id in enumerate(ids):
+        while call_id in seen:
+            call_id = f"{call_id or 'call'}_{number}"
+        seen.add(call_id)
+        unique.append(call_id)
+    return unique
+
+
+def check_size(name: str, chars: int) -> None:
+    """Raise ProviderError when an answer has grown beyond `MAX_ANSWER_CHARS`."""
+    if chars > MAX_ANSWER_CHARS:
+        raise ProviderError(
+            f"{name}: the answer is longer than {MAX_ANSWER_CHARS:,} characters; reading was stopped"
+        )
+
+
 @define
 class _Slot:
     id: str = ""
@@ -110,14 +145,15 @@ class _Slot:
 class ChatAssembler:
     """Turns chunks into events. `feed` chunks, then call `finish` once.
 
-    `raw_usage` is the server's usage object (None if it sent none), `text_chars` counts all that the
-    model wrote: text, hidden reasoning and tool arguments.
+    `raw_usage` is the server's usage object (None if it sent none), `written_chars` counts all that the
+    model wrote: text, hidden reasoning and tool arguments. `turn` makes ids for calls that came without.
     """
 
-    def __init__(self, turn: int) -> None:
+    def __init__(self, name: str, turn: int) -> None:
         self.raw_usage: Mapping[str, Any] | None = None
-        self.text_chars = 0
+        self.written_chars = 0
         self.finish_reason: str | None = None
+        self._name = name
         self._turn = turn
         self._slots: list[_Slot] = []
         self._by_index: dict[int, _Slot] = {}
@@ -196,22 +232,15 @@ class ChatAssembler:
         return slot
 
     def _count(self, text: str) -> None:
-        self.text_chars += len(text)
-        if self.text_chars > MAX_ANSWER_CHARS:
-            raise ProviderError(
-                f"the model's answer is longer than {MAX_ANSWER_CHARS:,} characters; reading was stopped"
-            )
+        self.written_chars += len(text)
+        check_size(self._name, self.written_chars)
 
     def finish(self) -> tuple[list[ModelEvent], StopReason]:
         """The tool calls, and why the answer ended. To be called once the server said that it is over."""
         stop = _STOP.get(self.finish_reason or "stop", "end")
         events: list[ModelEvent] = []
-        seen: set[str] = set()
-        for number, slot in enumerate(self._slots):
-            call_id = slot.id or f"call_{self._turn}_{number}"
-            if call_id in seen:  # an observation must belong to one call
-                call_id = f"{call_id}_{number}"
-            seen.add(call_id)
+        ids = unique_ids([slot.id or f"call_{self._turn}_{n}" for n, slot in enumerate(self._slots)])
+        for number, (call_id, slot) in enumerate(zip(ids, self._slots, strict=True)):
             cut = stop == "max_tokens" and number == len(self._slots) - 1
             events.append(finish_call(call_id, slot.name, slot.arguments, truncated=cut))
         if self._refused:

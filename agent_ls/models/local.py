@@ -170,7 +170,7 @@ class LocalBackend:
         emit: Callable[[ModelEvent], None],
         abandoned: threading.Event,
     ) -> None:
-        assembler = ChatAssembler(turn)
+        assembler = ChatAssembler(self.name, turn)
         failure: list[BaseException] = []
 
         def on_chunk(chunk: Mapping[str, Any]) -> bool:

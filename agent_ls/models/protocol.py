@@ -110,7 +110,8 @@ class Done:
 
 @frozen
 class Retrying:
-    """The backend waits before it tries again; for progress displays."""
+    """The backend waits before it tries again. Text that came before this event is void; calls never come
+    before it."""
 
     reason: str
     attempt: int
@@ -183,5 +184,5 @@ def gather(events: Iterator[ModelEvent]) -> Reply:
             case Done():
                 stop = event.stop_reason
             case Retrying():
-                pass
+                text.clear()  # the next attempt says it again
     return Reply("".join(text), tuple(calls), tuple(malformed), usage, stop)
