@@ -126,15 +126,15 @@ class _Graph:
         return found
 
     def dependents(self, changed: Iterable[str]) -> set[str]:
-        """Everything that reaches a changed file, the changed files included."""
-        reached = set(changed)
+        """Everything that reaches a changed file or may start anything; the changed files included."""
+        reached = set(changed) | self._always
         queue = deque(reached)
         while queue:
             for user in self._users.get(queue.popleft(), ()):
                 if user not in reached:
                     reached.add(user)
                     queue.append(user)
-        return reached | self._always
+        return reached
 
     def _below(self, base: PurePosixPath, dotted: str) -> Iterator[str]:
         parts = [part for part in dotted.split(".") if part]
