@@ -123,11 +123,7 @@ def _file_edits(file: PatchedFile, exists: Callable[[str], bool] | None) -> list
         assert target is not None
         return [Create(target, _side(list(file), new=True))]
     if target is None:
-        deletion: list[Edit] = []
-        removed = _side(list(file), new=False)
-        if removed:  # what is deleted must be what is quoted
-            deletion.append(Replace(source, removed, "", 1, whole_lines=True))
-        return [*deletion, Delete(source)]
+        return [Delete(source, _side(list(file), new=False) or None)]
     edits: list[Edit] = [Move(source, target)] if source != target else []
     for hunk in file:
         old, new = _side([hunk], new=False), _side([hunk], new=True)

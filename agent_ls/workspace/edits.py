@@ -39,9 +39,10 @@ class Create:
 
 @frozen
 class Delete:
-    """Remove a file."""
+    """Remove a file; `content` is what a diff says that the file holds, None: whatever it holds."""
 
     path: str
+    content: str | None = None
 
 
 @frozen
@@ -173,11 +174,13 @@ class _Tree:
                 raise ToolRefused(
                     f"{path} exists already", "Edit it by quoting old and new text, or delete it first."
                 )
-            self._now[path] = FileState(TextFile.new(edit.content).to_bytes(), None)
+            self._now[path] = FileState(TextFile.new(edit.content).to_bytes(), self._before[path].mode)
             return
         if state.data is None:
             raise ToolRefused(f"there is no file {path}" + self._resembling(path))
         if isinstance(edit, Delete):
+            if edit.content is not None:
+                _check_deletion(path, TextFile.from_bytes(state.data, path).text, edit.content)
             self._now[path] = FileState(None)
         elif isinstance(edit, Move):
             to = self._touch(edit.to)
@@ -217,6 +220,13 @@ class _Tree:
         same = [item for item in listed if item.rsplit("/", 1)[-1] == name]
         close = same[:3] or difflib.get_close_matches(path, listed, 3, 0.7)
         return f"; is it {' or '.join(close)}?" if close else ""
+
+
+def _check_deletion(path: str, text: str, quoted: str) -> None:
+    """Raises ToolRefused unless `quoted` is all of the text (final newline and trailing blanks aside)."""
+    place = find_place(text, quoted, "", path=path, line=1, whole_lines=True)
+    if text[: place.start].strip() or text[place.end :].strip():
+        raise ToolRefused(f"{path} holds more than what is to be deleted", "Read it first.")
 
 
 def _load(path: Path) -> FileState:

@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 
 from agent_ls.errors import ToolRefused
 from agent_ls.workspace import _grep
-from agent_ls.workspace.files import Workspace, matching_globs
+from agent_ls.workspace.files import Workspace
 from agent_ls.workspace.paths import is_secret_path
 from agent_ls.workspace.syntax import Symbol, enclosing, outline
 
@@ -67,6 +67,24 @@ def search(
     whole words; "smart" `case` ignores case unless the query has a capital letter. At most `limit` hits
     and about `seconds` of work. Raises ToolRefused for an empty query or a bad regular expression.
     """
+    result = find_lines(
+        workspace, query, regex=regex, word=word, case=case, globs=globs, limit=limit, seconds=seconds
+    )
+    return evolve(result, hits=tuple(_with_symbols(workspace, result.hits)))
+
+
+def find_lines(
+    workspace: Workspace,
+    query: str,
+    *,
+    regex: bool,
+    word: bool,
+    case: Case,
+    globs: Sequence[str],
+    limit: int,
+    seconds: float = _SECONDS,
+) -> SearchResult:
+    """As `search`, without looking for the definitions around the hits."""
     if not query.strip("\r\n"):
         raise ToolRefused("the query is empty")
     if "\n" in query or "\r" in query:
@@ -77,37 +95,25 @@ def search(
     if word:
         pattern = rf"(?<!\w)(?:{pattern})(?!\w)"
     deadline = time.monotonic() + seconds
-    result: SearchResult | None = None
     program = shutil.which("rg")
     if program is not None:
         result = _ripgrep(program, workspace.root, files, query, regex, word, ignore_case, limit, deadline)
-    if result is None:
-        try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise ToolRefused(
-                f"{query!r} is not a valid regular expression: {error}",
-                "Search for it as plain text instead.",
-            ) from None
-        if regex:
-            result = _own_process(workspace.root, files, pattern, ignore_case, limit, seconds)
-        else:
-            result = _own(workspace.root, files, pattern, ignore_case, limit, deadline)
-    return evolve(result, hits=tuple(_with_symbols(workspace, result.hits)))
+        if result is not None:
+            return result
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ToolRefused(
+            f"{query!r} is not a valid regular expression: {error}", "Search for it as plain text instead."
+        ) from None
+    if regex:
+        return _own_process(workspace.root, files, pattern, ignore_case, limit, seconds)
+    return _own(workspace.root, files, pattern, ignore_case, limit, deadline)
 
 
 def _has_capital(query: str, regex: bool) -> bool:
     text = re.sub(r"\\.", "", query) if regex else query
     return any(char.isupper() for char in text)
-
-
-def _limited(hits: Iterator[Hit], limit: int) -> SearchResult:
-    found: list[Hit] = []
-    for hit in hits:
-        if len(found) == limit:
-            return SearchResult(tuple(found), False, f"only the first {limit} hits are shown")
-        found.append(hit)
-    return SearchResult(tuple(found), True)
 
 
 def _own(
@@ -250,6 +256,3 @@ def _with_symbols(workspace: Workspace, hits: Sequence[Hit]) -> Iterator[Hit]:
 def qualified(symbol: Symbol) -> str:
     """The symbol's dotted name."""
     return f"{symbol.container}.{symbol.name}" if symbol.container else symbol.name
-
-
-__all__ = ["Case", "Hit", "SearchResult", "matching_globs", "qualified", "search"]

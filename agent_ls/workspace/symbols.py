@@ -9,10 +9,11 @@ from attrs import evolve
 from agent_ls.errors import ToolRefused
 from agent_ls.workspace.files import Workspace
 from agent_ls.workspace.grammars import LANGUAGES
-from agent_ls.workspace.search import qualified, search
+from agent_ls.workspace.search import find_lines, qualified
 from agent_ls.workspace.syntax import Symbol, outline
 
-_MAX_FILES_BYTES = 2_000_000
+_MAX_CHARACTERS = 2_000_000
+_MAX_MENTIONS = 20_000
 
 
 def find_symbols(workspace: Workspace, name: str, globs: Sequence[str] = ()) -> list[Symbol]:
@@ -26,19 +27,23 @@ def find_symbols(workspace: Workspace, name: str, globs: Sequence[str] = ()) -> 
     if not last:
         raise ToolRefused("the name is empty")
     suffixes = [f"*{suffix}" for language in LANGUAGES.values() for suffix in language.suffixes]
-    files = {
-        hit.path
-        for hit in search(
-            workspace, last, word=True, case="insensitive", globs=globs or suffixes, limit=20_000
-        ).hits
-    }
+    mentions = find_lines(
+        workspace,
+        last,
+        regex=False,
+        word=True,
+        case="insensitive",
+        globs=globs or suffixes,
+        limit=_MAX_MENTIONS,
+    )
+    files = {hit.path for hit in mentions.hits}
     found: list[Symbol] = []
     for path in sorted(files):
         try:
             text = workspace.read(path).text
         except (ToolRefused, OSError):
             continue
-        if len(text) > _MAX_FILES_BYTES:
+        if len(text) > _MAX_CHARACTERS:
             continue
         found += [
             evolve(symbol, path=path)
