@@ -1,0 +1,383 @@
+"""The search: localise, generate, validate in forked workers, rank what passes."""
+
+from __future__ import annotations
+
+import heapq
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from attrs import field, frozen
+
+from agent_ls.cancel import CancelToken
+from agent_ls.errors import ToolRefused
+from agent_ls.repair.edits import Edit
+from agent_ls.repair.forkserver import ServerDied
+from agent_ls.repair.localise import Suspect, rank
+from agent_ls.repair.operators import Checker, Ingredients, candidates
+from agent_ls.repair.ranking import plausibility, test_literals
+from agent_ls.repair.source import Source
+from agent_ls.repair.validation import Trial, Unsupported, Validator, Verdict
+from agent_ls.testing.ids import expand_ids
+from agent_ls.testing.results import TestRun
+from agent_ls.testing.runner import TestRunner
+from agent_ls.workspace.files import Workspace
+
+MAX_LINES = 400
+"""Suspect lines that candidates are made for."""
+PATIENCE = 8.0
+"""A candidate that seemed to hang gets more time when only candidates this much less likely are left."""
+_PROGRESS_S = 0.25
+
+
+@frozen
+class Progress:
+    """How far a search is: candidates `tried` of `total` made so far, `plausible` ones found."""
+
+    phase: str
+    tried: int = 0
+    total: int = 0
+    plausible: int = 0
+    seconds: float = 0.0
+    detail: str = ""
+    per_second: float = 0.0
+    best: str | None = None
+
+
+@frozen
+class Patch:
+    """A change of one file that makes the `fixed` tests pass.
+
+    `new_text` is the file's whole text after it; `line` the 1-based line of the changed statement;
+    `score` (0..1) ranks patches; `edit` is the splice.
+    """
+
+    path: str
+    new_text: str
+    operator: str
+    description: str
+    score: float
+    fixed: tuple[str, ...]
+    line: int
+    edit: Edit
+    edits: tuple[Edit, ...] = ()
+
+
+@frozen
+class RepairResult:
+    """What a search found. `patches` are ranked, best first; `partial` fixes some of the asked tests only.
+
+    `mode` is "fork" for warm forked workers, "process" for one interpreter per candidate. `stopped` says
+    why the search ended: "found", "budget", "exhausted", "cancelled", or a sentence with the reason
+    why there was nothing to search.
+    """
+
+    patches: list[Patch] = field(factory=list)
+    suspects: list[Suspect] = field(factory=list)
+    tried: int = 0
+    total: int = 0
+    seconds: float = 0.0
+    mode: str = "fork"
+    stopped: str = ""
+    partial: Patch | None = None
+
+
+@frozen
+class Proposal:
+    """A candidate in the queue."""
+
+    path: str
+    edits: tuple[Edit, ...]
+    score: float
+
+
+class RepairEngine:
+    """Searches a patch for failing tests. The worktree is read and never written.
+
+    `on_progress` is called about four times a second, in the caller's thread.
+    """
+
+    def __init__(
+        self,
+        runner: TestRunner,
+        workspace: Workspace,
+        *,
+        cancel: CancelToken,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._runner = runner
+        self._workspace = workspace
+        self._cancel = cancel
+        self._on_progress = on_progress
+
+    def search(
+        self,
+        baseline: TestRun,
+        asked: Sequence[str],
+        *,
+        budget_s: float,
+        max_patches: int = 3,
+        recent: Mapping[str, Sequence[int]] | None = None,
+    ) -> RepairResult:
+        """Look for patches that make the `asked` tests pass, for up to `budget_s` seconds of wall time.
+
+        `baseline` is the run of the unchanged tree. A patch also keeps the passing tests of the same test files that
+        run the changed function. Raises OSError when no process can be started.
+        """
+        search = _Search(self._runner, self._workspace, self._cancel, self._on_progress)
+        scratch = Path(tempfile.mkdtemp(prefix="repair-", dir=self._runner.view.scratch))
+        try:
+            return search.run(baseline, asked, scratch, budget_s, max_patches, recent or {})
+        finally:
+            search.close()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+class _Search:
+    def __init__(
+        self,
+        runner: TestRunner,
+        workspace: Workspace,
+        cancel: CancelToken,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.runner = runner
+        self.workspace = workspace
+        self.cancel = cancel
+        self.on_progress = on_progress
+        self.validator: Validator | None = None
+        self.started = time.monotonic()
+        self.reported = 0.0
+        self.validating = self.started
+        self.first = 0.0
+        self.tried = 0
+        self.total = 0
+        self.sources: dict[str, Source] = {}
+        self.checkers: dict[str, Checker] = {}
+        self.found: list[Patch] = []
+        self.partial: tuple[int, Proposal, tuple[str, ...]] | None = None
+        self.progressed: list[tuple[float, Proposal]] = []
+        self.suspects: list[Suspect] = []
+
+    def close(self) -> None:
+        if self.validator is not None:
+            self.validator.close()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def report(self, phase: str, detail: str = "", force: bool = False) -> None:
+        now = time.monotonic()
+        if self.on_progress is not None and (force or now - self.reported >= _PROGRESS_S):
+            self.reported = now
+            self.on_progress(
+                Progress(
+                    phase,
+                    self.tried,
+                    self.total,
+                    len(self.found),
+                    self.seconds(),
+                    detail,
+                    self.tried / max(0.001, now - self.validating) if self.tried else 0.0,
+                    max(self.found, key=lambda patch: patch.score).description if self.found else None,
+                )
+            )
+
+    def result(self, stopped: str) -> RepairResult:
+        self.found.sort(key=lambda patch: -patch.score)
+        mode = "process" if self.validator is not None and self.validator.all_slow else "fork"
+        return RepairResult(
+            list(self.found), self.suspects, self.tried, self.total, self.seconds(), mode, stopped
+        )
+
+    def run(
+        self,
+        baseline: TestRun,
+        asked: Sequence[str],
+        scratch: Path,
+        budget: float,
+        max_patches: int,
+        recent: Mapping[str, Sequence[int]],
+    ) -> RepairResult:
+        self.cancel.raise_if_cancelled()
+        wanted = expand_ids(asked, baseline)
+        self.report("collect", force=True)
+        try:
+            self.validator = Validator(self.runner, scratch, baseline, wanted, self.cancel)
+            self.validator.open(self.started + budget)
+        except Unsupported as reason:
+            return self.result(str(reason))
+        self.report("localise", force=True)
+        failing, coverage, passing, types = self.validator.observe(self.started + 0.3 * budget)
+        if not failing:
+            return self.result("the asked tests pass when they are run alone")
+        self.suspects = rank(failing, coverage, passing, root=self.workspace.root, recent=recent)
+        queue = self._proposals(types)
+        self.total = len(queue)
+        if not queue:
+            return self.result("no suspect line to change")
+        literals = test_literals(self.workspace, [*wanted])
+        try:
+            stopped = self._validate(queue, self.started + budget, max_patches, literals)
+        except ServerDied as error:
+            stopped = f"the test process ended by itself: {str(error)[-300:]}"
+        result = self.result(stopped)
+        result.patches[:] = result.patches[:max_patches]
+        if not result.patches and self.partial is not None:
+            _, proposal, fixed = self.partial
+            patch = self._patch(proposal, fixed, literals)
+            return RepairResult(
+                [], self.suspects, self.tried, self.total, result.seconds, result.mode, stopped, patch
+            )
+        return result
+
+    # ------------------------------------------------------------------------------------ generating
+
+    def _proposals(self, types: Mapping[str, Mapping[int, Mapping[str, frozenset[str]]]]) -> list[Proposal]:
+        by_path: dict[str, dict[int, float]] = {}
+        for suspect in self.suspects[:MAX_LINES]:
+            by_path.setdefault(suspect.path, {})[suspect.line] = suspect.score
+        top = max((suspect.score for suspect in self.suspects), default=1.0) or 1.0
+        found: list[Proposal] = []
+        for path, lines in by_path.items():
+            source = self._source(path)
+            if source is None:
+                continue
+            named = {}
+            for first, names in types.get(path, {}).items():
+                function = source.function_at(first)
+                if function is not None:
+                    named[function.name, first] = names
+            edits = candidates(source, lines, Ingredients(types=named))
+            edits.sort(key=lambda edit: -edit.prior)
+            counts: dict[tuple[int, str], int] = {}
+            for edit in edits:
+                group = (edit.line, edit.operator)
+                count = counts[group] = counts.get(group, 0) + 1
+                weight = lines[edit.line] / top
+                found.append(Proposal(path, (edit,), weight * edit.prior / (1 + count / 12)))
+        found.sort(key=lambda proposal: -proposal.score)
+        return found
+
+    def _source(self, path: str) -> Source | None:
+        if path not in self.sources:
+            try:
+                source = Source(self.workspace.read(path).text)
+            except (ToolRefused, OSError, SyntaxError, ValueError, RecursionError):
+                return None
+            self.sources[path] = source
+            self.checkers[path] = Checker(source)
+            assert self.validator is not None
+            self.validator.add_base(path, source)
+        return self.sources[path]
+
+    # ------------------------------------------------------------------------------------ validating
+
+    def _validate(
+        self, queue: list[Proposal], deadline: float, max_patches: int, literals: frozenset[str]
+    ) -> str:
+        assert self.validator is not None
+        self.validating = time.monotonic()
+        feed = self._checked(iter(queue))
+        flying: dict[int, tuple[Proposal, str]] = {}
+        again: list[tuple[float, int, Proposal]] = []
+        best = 0.0
+        stop_at = deadline
+        exhausted = False
+        current = 1.0
+        while True:
+            now = time.monotonic()
+            if self.cancel.cancelled:
+                self.cancel.raise_if_cancelled()
+            if now >= stop_at:
+                return "found" if self.found else "budget"
+            while not exhausted and self.validator.hungry():
+                if again and -again[0][0] > PATIENCE * current:
+                    proposal: Proposal | None = heapq.heappop(again)[2]
+                    assert proposal is not None
+                    ticket = self.validator.submit(self._trial(proposal), patient=True)
+                    flying[ticket] = (proposal, "again")
+                    continue
+                proposal = next(feed, None)
+                if proposal is None:
+                    current = 0.0
+                    if not again:
+                        exhausted = True
+                        break
+                    continue
+                current = proposal.score
+                # Far less likely than what was found: the usual end of a search that succeeded.
+                if self.found and proposal.score < 0.25 * best and now - self.first > 1.0:
+                    exhausted = True
+                    break
+                ticket = self.validator.submit(self._trial(proposal))
+                flying[ticket] = (proposal, "try")
+            if exhausted and not flying:
+                return "found" if self.found else "exhausted"
+            for ticket, verdict in self.validator.results(0.1):
+                if ticket not in flying:
+                    continue
+                proposal, step = flying.pop(ticket)
+                if step == "try":
+                    self.tried += 1
+                if verdict.kind == "timeout" and step == "try" and not verdict.patient:
+                    heapq.heappush(again, (-proposal.score, ticket, proposal))
+                    continue
+                if verdict.kind == "plausible" and step != "confirm":
+                    confirm = self.validator.submit(self._trial(proposal), confirm=True)
+                    flying[confirm] = (proposal, "confirm")
+                elif verdict.kind == "plausible":
+                    patch = self._patch(proposal, verdict.fixed, literals)
+                    self.found.append(patch)
+                    if len(self.found) == 1:
+                        self.first = time.monotonic()
+                        # A while longer for better ones, in proportion to what it took so far.
+                        stop_at = min(deadline, self.first + max(1.5, 0.3 * (self.first - self.started)))
+                    best = max(best, proposal.score)
+                    if len(self.found) >= 4 * max_patches:
+                        return "found"
+                elif verdict.fixed and verdict.kind == "failed":
+                    self._note_partial(proposal, verdict)
+            self.report("search", self._detail(flying))
+
+    def _checked(self, queue: Iterator[Proposal]) -> Iterator[Proposal]:
+        for proposal in queue:
+            checker = self.checkers[proposal.path]
+            if all(checker.accepts(edit) is not None for edit in proposal.edits):
+                yield proposal
+
+    def _detail(self, flying: Mapping[int, tuple[Proposal, str]]) -> str:
+        for proposal, _ in flying.values():
+            return f"{proposal.path}:{proposal.edits[0].line} {proposal.edits[0].description}"
+        return ""
+
+    def _trial(self, proposal: Proposal) -> Trial:
+        return Trial(proposal.path, proposal.edits)
+
+    def _note_partial(self, proposal: Proposal, verdict: Verdict) -> None:
+        count = len(verdict.fixed)
+        if self.partial is None or count > self.partial[0]:
+            self.partial = (count, proposal, verdict.fixed)
+
+    def _patch(self, proposal: Proposal, fixed: tuple[str, ...], literals: frozenset[str]) -> Patch:
+        source = self.sources[proposal.path]
+        text = source.text
+        for edit in sorted(proposal.edits, key=lambda edit: -edit.start_offset):
+            text = edit.apply(text)
+        first = proposal.edits[0]
+        score = proposal.score
+        for edit in proposal.edits:
+            score *= plausibility(source.text, edit, literals)
+        return Patch(
+            proposal.path,
+            text,
+            " + ".join(edit.operator for edit in proposal.edits),
+            "; ".join(edit.description for edit in proposal.edits),
+            round(min(1.0, score), 6),
+            fixed,
+            first.line,
+            first,
+            proposal.edits,
+        )
