@@ -36,7 +36,7 @@ $(VENV)/.local: $(VENV)/.python pyproject.toml
 	@touch $@ $(VENV)/.run
 
 demo: $(VENV)/.run
-	@$(BIN)/agent-ls demo
+	@$(BIN)/agent-ls demo --keep
 
 test: lint
 	$(BIN)/python -m pytest -q

@@ -77,6 +77,7 @@ def is_terminal(stream: TextIO) -> bool:
 def console(stream: TextIO) -> Console:
     """A rich console that writes plain lines unless `stream` is a terminal that may be coloured."""
     from rich.console import Console
+    from rich.theme import Theme
 
     fancy = is_terminal(stream)
     return Console(
@@ -88,5 +89,6 @@ def console(stream: TextIO) -> Console:
         markup=False,
         emoji=False,
         soft_wrap=not fancy,
+        theme=Theme({"markdown.code": "cyan", "markdown.code_block": "none"}),
         legacy_windows=False,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _MAX_DIFF_LINES = 400
+_BLOB_IDS = re.compile(r"index [0-9a-f]{7,}\.\.[0-9a-f]{7,}( [0-7]{6})?$")
 _BANNERS: dict[str, tuple[str, str]] = {
     "fixed": (GOOD, "fixed: the asked tests pass and nothing that passed before fails"),
     "error": (BAD, "error: a fault of agent-ls itself"),
@@ -109,7 +111,9 @@ def _tests(tests: Mapping[str, Any], console: Console) -> None:
 
 def diff(text: str, *, fancy: bool) -> RenderableType:
     """A unified diff, coloured on a terminal, cut when it is very long."""
-    lines = visible(text).splitlines()
+    lines = [line for line in visible(text).split("\n") if not _BLOB_IDS.match(line)]
+    while lines and not lines[-1]:
+        lines.pop()
     note = None
     if len(lines) > _MAX_DIFF_LINES:
         note = Text(f"… {len(lines) - _MAX_DIFF_LINES:,} more lines; git shows all", DIM)

@@ -85,12 +85,12 @@ class Story:
     status: str = "starting"
     detail: str = ""
     since: float = 0.0
-    asked: int = 0
     calls: int = 0
     tokens: int = 0
     started: Mapping[str, Any] = field(factory=dict)
     report: Mapping[str, Any] | None = None
-    _last_tool: str = ""
+    _last_comparison: tuple[int, int] = (-1, -1)
+    _searched: str = ""
 
     def read(self, event: Event) -> list[Text]:
         """Take in one event; the lines that it adds to the record (none for mere progress).
@@ -102,10 +102,14 @@ class Story:
             return []
         if not self.since:
             self.since = event.time
+        before: list[Text] = []
+        if self._searched and event.kind != "repair_progress":
+            before = [Text(f"  searched: {self._searched}", DIM)]
+            self._searched = ""
         try:
-            return teller(self, event.data, event)
+            return [*before, *teller(self, event.data, event)]
         except (KeyError, TypeError, ValueError, AttributeError):
-            return []
+            return before
 
     # -- one method per kind ------------------------------------------------------------------
 
@@ -167,7 +171,10 @@ class Story:
 
     def _comparison(self, data: Mapping[str, Any], event: Event) -> list[Text]:
         fixed, still, broken = data["fixed"], data["still_failing"], data["regressed"]
-        self.asked = max(self.asked, len(fixed) + len(still))
+        numbers = (len(fixed), len(still))
+        if numbers == self._last_comparison and not broken and not data.get("flaky") and not self.verbose:
+            return []
+        self._last_comparison = numbers
         line = Text("  ")
         line.append(f"{len(fixed)} of {len(fixed) + len(still)} fixed", GOOD if fixed else DIM)
         if broken:
@@ -220,7 +227,6 @@ class Story:
                 first = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
                 break
         self.status, self.since = f"tool {one_line(str(data['name']), 40)}", event.time
-        self._last_tool = str(data["name"])
         return [
             Text.assemble(("  → ", DIM), one_line(str(data["name"]), 40), " ", (one_line(first, 100), DIM))
         ]
@@ -233,6 +239,7 @@ class Story:
     def _attempt(self, data: Mapping[str, Any], event: Event) -> list[Text]:
         line = Text.assemble((f"attempt {data['n']}: ", NAME), one_line(str(data["label"]), 160))
         lines = [line]
+        self._last_comparison = (-1, -1)
         if data.get("taught"):
             lines.append(Text("  " + one_line(str(data["taught"]), 200), DIM))
         return lines
@@ -240,6 +247,7 @@ class Story:
     def _repair_progress(self, data: Mapping[str, Any], event: Event) -> list[Text]:
         total = f" of {int(data['total']):,}" if data.get("total") else ""
         self.detail = f"{int(data['tried']):,}{total} candidates, {float(data['per_second']):.0f}/s"
+        self._searched = self.detail
         if data.get("best"):
             self.detail += f", best so far {one_line(str(data['best']), 60)}"
         return []

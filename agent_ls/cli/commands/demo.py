@@ -43,17 +43,20 @@ def demo(directory: str | None, keep: bool, **given: Any) -> int:
         root = create_sample(target)
         settings = context.load(root).settings
         task = resolve_issue(Repository.discover(root), 1, os.environ)
+        stays = directory is not None or keep
         code = run_session(
             context,
             lambda cancel, view: fix_task(
                 root, task, settings, cancel=cancel, on_event=view.on_event, ask=view.ask
             ),
-            root,
+            root if stays else None,
         )
-        stays = directory is not None or keep
-        note = f"the sample is in {root}" if stays else "the sample was temporary; --keep leaves it in place"
         if not context.quiet:
-            sys.stderr.write(note + "\n")
+            sys.stderr.write(
+                f"the sample is in {root}; delete the folder when you have seen enough\n"
+                if stays
+                else "the sample was temporary; --keep leaves it in place, to try the commands above\n"
+            )
         return code
     finally:
         if made is not None and not keep:
