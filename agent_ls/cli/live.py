@@ -38,7 +38,6 @@ class LiveView:
         self._live: Live | None = None
         self._lock = threading.RLock()
         self._stopping = False
-        self._last_status = ""
         self._told = 0.0
 
     def __enter__(self) -> LiveView:
@@ -90,8 +89,7 @@ class LiveView:
         self._stopping = True
 
     def _plain_status(self, event: Event) -> None:
-        if event.kind == "phase" and self.story.status != self._last_status:
-            self._last_status = self.story.status
+        if event.kind == "phase" and isinstance(event.data.get("text"), str):
             self._told = event.time
             self._console.print(Text(f"… {self.story.status}"))
         elif event.kind == "repair_progress" and event.time - self._told >= _PLAIN_PROGRESS_S:

@@ -139,7 +139,9 @@ def next_steps(report: Mapping[str, Any], *, repo: Path | None, dirty: bool) -> 
         base = str(report.get("base") or "")
         lines.append(Text.assemble(("branch: ", NAME), visible(str(branch)), (f"  {str(commit)[:10]}", DIM)))
         if dirty:
-            lines.append(_step("take over", f"{git} diff {base[:12]} {str(commit)[:12]} | {git} apply"))
+            lines.append(
+                _step("take over", f"{git} diff --binary {base[:12]} {str(commit)[:12]} | {git} apply")
+            )
         else:
             lines.append(_step("merge", f"{git} merge {name}"))
         lines.append(_step("discard", f"{git} branch -D {name}"))

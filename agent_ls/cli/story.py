@@ -69,6 +69,21 @@ def count_tests(tests: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return counts
 
 
+def _main_argument(arguments: Mapping[str, Any]) -> str:
+    """What a tool call is about: the value that a person would name first."""
+    for key in ("path", "query", "pattern", "name", "ids", "tests", "question", "summary"):
+        value = arguments.get(key)
+        if value:
+            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    edits = arguments.get("edits")
+    if isinstance(edits, list):
+        paths = dict.fromkeys(
+            str(edit["path"]) for edit in edits if isinstance(edit, dict) and "path" in edit
+        )
+        return ", ".join(paths)
+    return ""
+
+
 def ids_text(ids: Sequence[str], style: str, indent: str = "    ", mark: str = "·") -> list[Text]:
     """One line for each of the first ids, and how many more there are."""
     lines = [Text(f"{indent}{mark} {one_line(name, 160)}", style) for name in ids[:_MAX_IDS]]
@@ -219,17 +234,11 @@ class Story:
         return [Text(f"! model: {reason}; trying again in {float(data['wait_s']):.0f} s", WARN)]
 
     def _tool_call(self, data: Mapping[str, Any], event: Event) -> list[Text]:
-        arguments = data.get("arguments") or {}
-        first = ""
-        for key in ("path", "query", "pattern", "name", "ids", "tests", "summary", "question"):
-            if arguments.get(key):
-                value = arguments[key]
-                first = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                break
-        self.status, self.since = f"tool {one_line(str(data['name']), 40)}", event.time
-        return [
-            Text.assemble(("  → ", DIM), one_line(str(data["name"]), 40), " ", (one_line(first, 100), DIM))
-        ]
+        name = one_line(str(data["name"]), 40)
+        self.status, self.since = f"tool {name}", event.time
+        line = Text.assemble(("  → ", DIM), name)
+        first = _main_argument(data.get("arguments") or {})
+        return [line.append(f" {one_line(first, 100)}", DIM) if first else line]
 
     def _observation(self, data: Mapping[str, Any], event: Event) -> list[Text]:
         if not data.get("is_error"):
