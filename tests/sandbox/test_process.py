@@ -207,8 +207,9 @@ def test_keyboard_interrupt_kills_the_child(tmp_path: Path) -> None:
     script = tmp_path / "main.py"
     child = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     script.write_text(
-        "import sys\nfrom agent_ls.sandbox.process import run, run_helper\n"
-        f"run([sys.executable, '-c', {child!r}], cwd='.', env={{}}, on_output=lambda t: print(t, flush=True))\n"
+        "import sys\nfrom agent_ls.sandbox.process import run\n"
+        f"child = [sys.executable, '-c', {child!r}]\n"
+        "run(child, cwd='.', env={}, on_output=lambda t: print(t, flush=True))\n"
     )
     main = subprocess.Popen(
         [sys.executable, str(script)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
