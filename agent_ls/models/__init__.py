@@ -58,13 +58,7 @@ def _local(settings: Settings, name: str, rest: str) -> Backend:
         if not file.is_file():
             raise UsageError(f"{name}: there is no file {file}")
         return LocalBackend(name, file, window=settings.context_window, tools=True)
-    known = catalog.find(rest)
-    installed = catalog.path(rest)
-    if installed is None:
-        raise UsageError(
-            f"{name} is not installed ({known.bytes / 1e9:.1f} GB)",
-            f"Run: agent-ls model install {known.name}",
-        )
+    known, installed = catalog.find(rest), catalog.installed_file(rest)
     return LocalBackend(name, installed, window=settings.context_window, tools=known.tools)
 
 

@@ -150,7 +150,6 @@ def post_stream(
         _tls() if endpoint.url.startswith("https:") else False
     )  # no TLS to verify; certificates load slowly
     timeout = httpx.Timeout(policy.stall_s, connect=policy.connect_s)
-    started = policy.clock()
     try:
         with (
             httpx.Client(
@@ -169,12 +168,7 @@ def post_stream(
             if "json" in response.headers.get("content-type", ""):
                 yield ServerSentEvent(event="whole", data=_whole_body(endpoint, response))
                 return
-            for event in _events(endpoint, response):
-                if policy.clock() - started > policy.total_s:
-                    raise ProviderError(
-                        f"{endpoint.name}: the answer took longer than {policy.total_s:.0f} s"
-                    )
-                yield event
+            yield from _events(endpoint, response, policy)
     except httpx.TimeoutException as error:
         if isinstance(error, httpx.ConnectTimeout):
             raise TransientError(
@@ -202,15 +196,20 @@ def _tls() -> ssl.SSLContext:
 
 
 class _BoundedLines(httpx.SyncByteStream):
-    """Passes a body through; a line may not grow without bound, as the event decoder keeps it whole."""
+    """Passes a body through. A line may not grow without bound, as the event decoder keeps it whole, and
+    a server that sends signs of life, but no end, is left at some point."""
 
-    def __init__(self, inner: httpx.SyncByteStream, name: str) -> None:
+    def __init__(self, inner: httpx.SyncByteStream, name: str, policy: RetryPolicy) -> None:
         self._inner = inner
         self._name = name
+        self._policy = policy
 
     def __iter__(self) -> Iterator[bytes]:
         pending = 0
+        started = self._policy.clock()
         for chunk in self._inner:
+            if self._policy.clock() - started > self._policy.total_s:
+                raise ProviderError(f"{self._name}: the answer took longer than {self._policy.total_s:g} s")
             newline = chunk.rfind(b"\n")
             pending = pending + len(chunk) if newline < 0 else len(chunk) - newline
             if pending > MAX_LINE:
@@ -221,7 +220,7 @@ class _BoundedLines(httpx.SyncByteStream):
         self._inner.close()
 
 
-def _events(endpoint: Endpoint, response: httpx.Response) -> Iterator[ServerSentEvent]:
+def _events(endpoint: Endpoint, response: httpx.Response, policy: RetryPolicy) -> Iterator[ServerSentEvent]:
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "text/event-stream":
         said = _explain(_error_body(response))[0][:200]
@@ -231,7 +230,7 @@ def _events(endpoint: Endpoint, response: httpx.Response) -> Iterator[ServerSent
             "Check base_url.",
         )
     assert isinstance(response.stream, httpx.SyncByteStream)
-    response.stream = _BoundedLines(response.stream, endpoint.name)
+    response.stream = _BoundedLines(response.stream, endpoint.name, policy)
     yield from EventSource(response).iter_sse()
 
 

@@ -196,6 +196,8 @@ class _Answer:
         self._ended = False
 
     def feed(self, event: ServerSentEvent) -> Iterator[ModelEvent]:
+        if not event.data.strip():
+            return
         data = read_json(event.data)
         match data.get("type"):
             case "error":

@@ -111,3 +111,14 @@ def list_models() -> list[ModelState]:
 def installed() -> list[ModelState]:
     """The known models that are on this machine."""
     return [state for state in list_models() if state.path is not None]
+
+
+def installed_file(name: str) -> Path:
+    """The file of an installed model. Raises UsageError with the command that installs it."""
+    model, file = find(name), path(name)
+    if file is None:
+        raise UsageError(
+            f"local:{model.name} is not installed ({model.bytes / 1e9:.1f} GB)",
+            f"Run: agent-ls model install {model.name}",
+        )
+    return file

@@ -54,6 +54,63 @@ def default_threads(busy_cores: float | None = None, cores: int | None = None) -
     return max(1, cores - round(busy_cores))
 
 
+def require_llama(name: str) -> None:
+    """Raise UsageError if llama.cpp is not installed; `name` is the model that needs it."""
+    import importlib.util
+
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise UsageError(
+            f"{name} needs the package xllamacpp, which is not installed",
+            "Run: pip install 'agent-ls[local]'",
+        )
+
+
+def start_server(
+    file: Path,
+    window: int,
+    threads: int,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    key: str | None = None,
+    alias: str | None = None,
+) -> Any:
+    """llama.cpp's server with `file` loaded, listening on `host` (`port` 0: a free one), silent.
+
+    It stops when the returned object is no longer referenced. Raises ProviderError.
+    """
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(file)
+    params.n_ctx = window
+    params.n_parallel = 1
+    params.n_batch = params.n_ubatch = _BATCH
+    for cpu in (params.cpuparams, params.cpuparams_batch):
+        cpu.n_threads = threads
+        cpu.poll = 0
+    params.verbosity = 0
+    params.cache_prompt = True
+    params.warmup = False
+    params.fit_params = False
+    params.ui = False
+    params.endpoint_slots = False
+    params.hostnames = [host]
+    params.port = port
+    if key:
+        params.api_keys = [key]
+    if alias:
+        params.model_alias = {alias}
+    try:
+        return xllamacpp.Server(params)
+    except Exception as error:
+        reason = f"; is port {port} taken?" if port else ""
+        raise ProviderError(
+            f"llama.cpp cannot start with {file.name}: {error}{reason}",
+            "Is there enough memory? `agent-ls model install` fetches the file anew if you delete it.",
+        ) from error
+
+
 class LocalBackend:
     """A GGUF file run by llama.cpp. Loaded at the first call, or by `load`.
 
@@ -70,16 +127,7 @@ class LocalBackend:
         tools: bool = False,
         threads: int | None = None,
     ) -> None:
-        try:
-            import importlib.util
-
-            if importlib.util.find_spec("xllamacpp") is None:
-                raise ImportError
-        except ImportError:
-            raise UsageError(
-                f"{name} needs the package xllamacpp, which is not installed",
-                "Run: pip install 'agent-ls[local]'",
-            ) from None
+        require_llama(name)
         self.name = name
         self.threads = threads
         self._file = file
@@ -99,34 +147,9 @@ class LocalBackend:
                 self._server = self._load()
 
     def _load(self) -> Any:
-        import xllamacpp
-
         if self.threads is None:
             self.threads = default_threads()
-        params = xllamacpp.CommonParams()
-        params.model.path = str(self._file)
-        params.n_ctx = self._window
-        params.n_parallel = 1
-        params.n_batch = params.n_ubatch = _BATCH
-        for cpu in (params.cpuparams, params.cpuparams_batch):
-            cpu.n_threads = self.threads
-            cpu.poll = 0
-        params.verbosity = 0
-        params.cache_prompt = True
-        params.warmup = False
-        params.fit_params = False
-        params.ui = False
-        params.endpoint_slots = False
-        params.api_keys = [self._key]
-        params.hostnames = ["127.0.0.1"]
-        params.port = 0
-        try:
-            return xllamacpp.Server(params)
-        except Exception as error:
-            raise ProviderError(
-                f"llama.cpp cannot load {self._file.name}: {error}",
-                "Is there enough memory? `agent-ls model install` fetches the file anew if you delete it.",
-            ) from error
+        return start_server(self._file, self._window, self.threads, key=self._key)
 
     def stream(self, request: Request, cancel: CancelToken) -> Iterator[ModelEvent]:
         """See `Backend.stream`. The constraint is `grammar` if both it and `json_schema` are given."""
