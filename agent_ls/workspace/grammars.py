@@ -25,7 +25,6 @@ _JAVASCRIPT = {
     "class": "class",
     "method_definition": "method",
     "variable_declarator": "variable",
-    "field_definition": "field",
     "assignment_expression": "assignment",
     "pair": "pair",
 }
@@ -64,7 +63,9 @@ LANGUAGES: dict[str, Language] = {
         },
     ),
     "javascript": Language(
-        ("tree_sitter_javascript", "language"), (".js", ".mjs", ".cjs", ".jsx"), _JAVASCRIPT
+        ("tree_sitter_javascript", "language"),
+        (".js", ".mjs", ".cjs", ".jsx"),
+        {**_JAVASCRIPT, "field_definition": "field"},
     ),
     "typescript": Language(
         ("tree_sitter_typescript", "language_typescript"), (".ts", ".mts", ".cts"), _TYPESCRIPT

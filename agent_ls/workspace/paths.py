@@ -5,6 +5,7 @@ A path in this room is relative to the worktree's root, with "/" between its par
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -112,6 +113,10 @@ def resolve_inside(root: Path, rel: str, for_write: bool = False) -> Path:
         status = real.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return real
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise ToolRefused(f"{plain!r} goes through a symbolic link that leads in a circle") from None
     if stat.S_ISLNK(status.st_mode):
         raise ToolRefused(f"{plain!r} is a symbolic link that leads in a circle")
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
@@ -158,15 +163,12 @@ _TEST_DIRS = {
 }  # fmt: skip
 _TEST_NAMES = re.compile(
     r"""
-      test_[^/]*\.py | [^/]*_tests?\.py | tests?\.py | conftest\.py                           # Python
-    | [^/]*[.\-_](test|tests|spec|specs|e2e|cy)\.([cm]?[jt]sx?|vue|svelte)                    # JavaScript
-    | [^/]*\.(snap|feature|robot|bats)                                                        # any
-    | [^/]*_test\.(go|rs|c|cc|cpp|cxx|dart|exs?|clj[cs]?|sh|bash|php|rb|lua|zig) | tests?\.rs
-    | test_[^/]*\.(c|cc|cpp|cxx|rb|php|sh|bash|exs?|jl|r|lua) | test-[^/]*\.(r|js|sh)
-    | [^/]*_spec\.(rb|lua|cr) | spec_helper\.rb | rails_helper\.rb | test_helper\.(rb|exs)    # Ruby, Lua
-    | [^/]*(unit)?tests?\.(java|kt|kts|scala|cs|fs|vb|groovy|swift|php|mm?) | [^/]*(it|testcase)\.(java|kt)
-    | test[^/]*\.(java|kt|groovy) | [^/]*spec\.(scala|kt|groovy|hs)
-    | phpunit[^/]*testcase\.php
+      test_[^/]*\.py | [^/]*_tests?\.py | tests?\.py | conftest\.py                         # Python
+    | [^/]*[.\-_](test|tests|spec|specs|e2e|cy)\.([cm]?[jt]sx?|vue|svelte)                  # JavaScript
+    | [^/]*\.(snap|feature|robot|bats)                                                      # any
+    | [^/]*_(unit)?tests?\.(go|rs|c|cc|cpp|cxx|dart|exs?|clj[cs]?|sh|bash|rb|lua|zig) | tests?\.rs
+    | test_[^/]*\.(c|cc|cpp|cxx|rb|sh|bash|exs?|jl|r|lua) | test-[^/]*\.(r|js|sh)
+    | [^/]*_spec\.(rb|lua|cr) | (spec|rails|test)_helper\.(rb|exs)                          # Ruby, Lua
     """,
     re.VERBOSE,
 )

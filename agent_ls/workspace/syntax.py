@@ -17,7 +17,7 @@ from attrs import frozen
 from agent_ls.workspace.grammars import LANGUAGES, language_of
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Tree
+    from tree_sitter import Language, Node, Query, Tree
 
 _MAX_PROBLEMS = 50
 
@@ -206,26 +206,44 @@ def outline(name: str, text: str) -> list[Symbol]:
     return list(_symbols(language, tree.root_node))
 
 
+@cache
+def _definitions_query(language: str) -> Query | None:
+    from tree_sitter import Query
+
+    grammar = _grammar(language)
+    # Another version of the grammar may lack a node type: the others still count.
+    kinds = [kind for kind in LANGUAGES[language].definitions if grammar.id_for_node_kind(kind, True)]
+    return Query(grammar, " ".join(f"({kind}) @it" for kind in kinds)) if kinds else None
+
+
 def _symbols(language: str, root: Node) -> Iterator[Symbol]:
+    from tree_sitter import QueryCursor
+
     from agent_ls.workspace.definitions import definition
 
-    stack: list[tuple[Node, tuple[str, ...], str]] = [(root, (), "")]
-    while stack:
-        node, containers, inside = stack.pop()
+    query = _definitions_query(language)
+    if query is None:
+        return
+    nodes = QueryCursor(query).captures(root).get("it", [])
+    around: list[tuple[int, tuple[str, ...], str]] = [(root.end_byte, (), "")]
+    for node in sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte)):
+        while len(around) > 1 and node.start_byte >= around[-1][0]:
+            around.pop()
+        _, containers, inside = around[-1]
         found = definition(language, node, inside)
-        if found is not None:
-            if found.kind != "impl":
-                container = ".".join((*containers, *found.owner)) or None
-                yield Symbol(
-                    found.name,
-                    found.kind,
-                    found.first.start_point[0] + 1,
-                    _last_line(node),
-                    container,
-                    found.signature,
-                )
-            containers, inside = (*containers, *found.owner, found.name), found.kind
-        stack += [(child, containers, inside) for child in reversed(node.named_children)]
+        if found is None:
+            continue
+        containers = (*containers, *found.owner)
+        if found.kind != "impl":
+            yield Symbol(
+                found.name,
+                found.kind,
+                found.first.start_point[0] + 1,
+                _last_line(node),
+                ".".join(containers) or None,
+                found.signature,
+            )
+        around.append((node.end_byte, (*containers, found.name), found.kind))
 
 
 def _last_line(node: Node) -> int:
