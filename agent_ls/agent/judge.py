@@ -14,8 +14,9 @@ from agent_ls.agent.stops import HandOver
 from agent_ls.errors import EnvBroken, UsageError
 from agent_ls.guard.protected import Finding, check_change
 from agent_ls.testing.affected import affected_tests
-from agent_ls.testing.compare import compare, expand_ids
+from agent_ls.testing.compare import compare
 from agent_ls.testing.flaky import confirm
+from agent_ls.testing.ids import expand_ids
 from agent_ls.testing.results import Comparison, TestResult, TestRun
 from agent_ls.workspace.paths import is_test_path
 
@@ -27,12 +28,14 @@ DEFAULT_TEST_TIMEOUT_S = 60.0
 class Judgement:
     """What the tests say about one tree.
 
-    `stage` is the last stage that ran ("asked", "affected" or "full"); `green` means that the proof is
-    complete: all asked tests pass, the full suite shows no regression, the guard is clean.
+    `stage` is the last stage that ran ("asked", "affected" or "full"). `sound` means that something
+    changed, the full suite shows no regression and the guard is clean; `green` that the proof is complete:
+    sound, and all asked tests pass, or an added test proves it, or nothing but soundness was asked.
     """
 
     tree: str
     stage: str
+    sound: bool
     green: bool
     comparison: Comparison
     results: Mapping[str, TestResult]
@@ -52,13 +55,17 @@ class Judgement:
 
 @define
 class Judge:
-    """Runs tests for one session and remembers the best state so far."""
+    """Runs tests for one session and remembers the best state so far.
+
+    `to_fix` are the asked tests that reliably fail on the untouched tree: only they prove a fix.
+    """
 
     session: Session
     best: Judgement | None = None
     final: Judgement | None = None
-    coverage: Mapping[str, Mapping[str, Collection[int]]] = field(factory=dict)
+    coverage: dict[str, dict[str, frozenset[int]]] = field(factory=dict)
     flaky: set[str] = field(factory=set)
+    to_fix: tuple[str, ...] = ()
     _per_test: float | None = None
 
     # -- baseline -----------------------------------------------------------------------------
@@ -91,6 +98,7 @@ class Judge:
             outcomes = again.by_id()
             self.flaky |= {id for id in failing if id in outcomes and not outcomes[id].outcome.bad}
             failing = [id for id in failing if id not in self.flaky]
+        self.to_fix = tuple(failing)
         if not failing and need_failing:
             raise HandOver("nothing_fails", _nothing_fails(session.task.tests, self.flaky))
         if session.settings.per_test_timeout is None:
@@ -102,7 +110,7 @@ class Judge:
     def _expand(self, wanted: Sequence[str], run: TestRun) -> tuple[str, ...]:
         known = [test.id for test in run.tests]
         for name in wanted:
-            if not expand_ids([name], run):
+            if not set(expand_ids([name], run)) & set(known):
                 near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
                 hint = f"The nearest are: {', '.join(near)}" if near else "`agent-ls test` lists the tests."
                 raise UsageError(f"the test suite has no test {name!r}", hint)
@@ -208,15 +216,17 @@ class Judge:
         if findings:
             session.log.append("guard", findings=[finding.to_json() for finding in findings])
         passing = [id for id in asked if id in comparison.fixed or _passes(judgement.results.get(id))]
-        green = (
+        sound = (
             judgement.problem is None
-            and len(passing) == len(asked)
             and not comparison.regressed
             and not comparison.missing
             and not any(finding.severity == "block" for finding in findings)
             and bool(changed)
         )
-        return evolve(judgement, green=green, findings=findings)
+        proven = len(passing) == len(asked) and (
+            bool(self.to_fix) or session.settings.permission == "refactor"
+        )
+        return evolve(judgement, sound=sound, green=sound and proven, findings=findings)
 
     def _compare(self, tree: str, stage: str, run: TestRun, results: Mapping[str, TestResult]) -> Judgement:
         session, baseline = self.session, self.session.baseline
@@ -234,7 +244,7 @@ class Judge:
         problem = run.problem if run.outcome == "env_broken" else None
         if run.outcome == "timeout" and stage == "full" and baseline.outcome != "timeout":
             problem = f"the suite did not end within {session.settings.test_timeout:g} s; before it did"
-        return Judgement(tree, stage, False, comparison, results, problem=problem)
+        return Judgement(tree, stage, False, False, comparison, results, problem=problem)
 
     # -- runs ---------------------------------------------------------------------------------
 
@@ -244,7 +254,7 @@ class Judge:
         assert baseline is not None
         return self._run(list(ids) or None, "asked-by-model")
 
-    def trace(self, ids: Sequence[str]) -> dict[str, Mapping[str, Collection[int]]]:
+    def trace(self, ids: Sequence[str]) -> dict[str, dict[str, frozenset[int]]]:
         """Lines that each of the tests executes, by test id and path."""
         self._run(ids, "trace", trace=True)
         return dict(self.session.runner.coverage)

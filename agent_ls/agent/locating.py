@@ -17,7 +17,7 @@ def locate(session: Session, judge: Judge) -> Sequence[Suspect]:
     baseline = session.baseline
     assert baseline is not None
     results = baseline.by_id()
-    failing = [results[id] for id in session.asked if results[id].outcome.bad]
+    failing = [results[id] for id in judge.to_fix]
     if not failing:
         return []
     coverage = dict(judge.coverage)

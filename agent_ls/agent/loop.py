@@ -81,11 +81,7 @@ def start(session: Session, judge: Judge, backend: Backend) -> Conversation:
     root = session.worktree.path
     baseline = session.baseline
     assert baseline is not None
-    failing = [
-        (id, first_line(baseline.by_id()[id]))
-        for id in session.asked
-        if baseline.by_id()[id].outcome.bad and id not in judge.flaky
-    ]
+    failing = [(id, first_line(baseline.by_id()[id])) for id in judge.to_fix]
     system = render("system", project=root, settings=session.settings)
     task = render(
         "task",

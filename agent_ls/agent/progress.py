@@ -9,7 +9,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from agent_ls.agent.stops import HandOver
-from agent_ls.testing.errors import normalise_error
+from agent_ls.testing.messages import normalise_error
 from agent_ls.testing.results import Outcome, TestResult
 
 Reach = tuple[int, int]

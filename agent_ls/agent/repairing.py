@@ -21,7 +21,7 @@ def repair(session: Session, judge: Judge, *, first_pass: bool = False) -> str:
     baseline = session.baseline
     assert baseline is not None
     session.meter.check()
-    failing = [id for id in session.asked if id not in judge.flaky and baseline.by_id()[id].outcome.bad]
+    failing = judge.to_fix
     session.phase("repair", f"searching an edit that makes {len(failing)} failing tests pass")
 
     def on_progress(progress: Progress) -> None:

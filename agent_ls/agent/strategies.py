@@ -49,7 +49,7 @@ def run_strategies(session: Session, judge: Judge) -> str:
     said = []
     if settings.model == REPAIR:
         return repair(session, judge)
-    if settings.first == REPAIR and session.asked:
+    if settings.first == REPAIR and judge.to_fix:
         said.append(repair(session, judge, first_pass=True))
     backend = _backend(session)
     try:
@@ -58,7 +58,7 @@ def run_strategies(session: Session, judge: Judge) -> str:
         else:
             from agent_ls.toolbox.registry import load_tools
 
-            if session.asked:
+            if judge.to_fix:
                 session.suspects = session.suspects or locate(session, judge)
             drive(session, judge, backend, load_tools(settings.permission, session.worktree.path))
     finally:

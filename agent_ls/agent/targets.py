@@ -18,7 +18,8 @@ from agent_ls.workspace.syntax import enclosing_function
 MAX_LINES = 150
 """Longer functions are not shown to a small model."""
 FAILURE_CHARS = 500
-TELLING = re.compile(r"^(E |>|\w+ = |.*(Error|Exception)\b)")
+TELLING = re.compile(r"^(E |>|    \S|\S*(Error|Exception)\b)")
+"""Lines of pytest's short traceback and of unittest's that tell: source lines and errors, no file headers."""
 
 
 @frozen

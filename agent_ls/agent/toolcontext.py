@@ -13,7 +13,8 @@ from agent_ls.agent.session import Session
 from agent_ls.agent.stops import Blocked, Fixed, HandOver
 from agent_ls.models.protocol import Reply
 from agent_ls.prompts import render
-from agent_ls.testing.compare import expand_ids
+from agent_ls.testing.compare import compare
+from agent_ls.testing.ids import expand_ids
 from agent_ls.testing.results import TestRun
 from agent_ls.toolbox.base import ToolOutput
 from agent_ls.workspace.edits import EditResult
@@ -63,7 +64,7 @@ class LoopContext:
     def judge_edit(self) -> str:
         """Judge the edited tree and say what the tests say. Raises Stop from the detector."""
         self.edited = False
-        if not self.session.asked:
+        if not self.judge.to_fix:
             return render("edited", asked=False, judgement=None)
         self.last = self.judge.judge("edit")
         return self._verdict_text(self.last)
@@ -101,8 +102,11 @@ class LoopContext:
 
     def _run_text(self, run: TestRun) -> str:
         bad = [test for test in run.tests if test.outcome.bad]
+        baseline = self.session.baseline
+        assert baseline is not None
         return render(
             "test_run",
+            comparison=compare(baseline, run, self.session.asked),
             counts=run.counts(),
             problem=run.problem,
             truncated=run.truncated,
@@ -141,7 +145,7 @@ class LoopContext:
         tree = self.session.worktree.write_tree()
         judgement = self.last if self.last and self.last.tree == tree else self.judge.judge("finish")
         self.edited = False
-        if judgement.green and not self.session.asked and self.session.settings.permission != "refactor":
+        if judgement.sound and not judgement.green and not self.judge.to_fix:
             proven = self.judge.prove_with_added(judgement)
             judgement = evolve(judgement, green=bool(proven), proven_by=proven)
             if not proven:

@@ -14,7 +14,7 @@ from agent_ls.toolbox.base import ToolContext, ToolOutput
 class Arguments:
     outcome: Literal["fixed", "tests_contradict", "give_up"]
     summary: str
-    evidence: str
+    evidence: str = ""
 
 
 def run(ctx: ToolContext, arguments: Mapping[str, Any]) -> ToolOutput:
