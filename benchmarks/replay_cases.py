@@ -10,13 +10,14 @@ at all (the floor).
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ def test_command(bench: Workbench, *, hidden: bool) -> str:
     return shlex.join([*base, *options, *bench.targets(hidden=hidden)])
 
 
+def without_relative_path(env: Mapping[str, str]) -> dict[str, str]:
+    """`env` without a PYTHONPATH of relative entries.
+
+    Under it agent-ls itself would import the project under test (Jinja, click) instead of its own dependency.
+    The tests need no such entry, as `python -m pytest` puts its directory first.
+    """
+    relative = all(not Path(part).is_absolute() for part in env.get("PYTHONPATH", "/").split(os.pathsep))
+    return {name: value for name, value in env.items() if not (relative and name == "PYTHONPATH")}
+
+
 def no_patch_grade(verdict: str) -> str:
     """The grade of a run that left no change: what stopped it, or plainly no patch."""
     return WITHOUT_PATCH.get(verdict, "no_patch")
@@ -78,7 +89,11 @@ def run_agent(
             arguments += [part for name in case.wanted for part in ("--test", name)]
         if options.model:
             arguments += ["--model", options.model]
-        env = {**case.env, "AGENT_LS_INTERPRETER": bench.interpreter, "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {
+            **without_relative_path(case.env),
+            "AGENT_LS_INTERPRETER": bench.interpreter,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         if options.first:
             env["AGENT_LS_FIRST"] = options.first
         state, limit = scratch / "state", options.timeout
@@ -152,6 +167,9 @@ def totals(rows: Iterable[Row]) -> Row:
     summary["grades"] = dict(Counter(row["grade"] for row in rows))
     summary["valid"] = sum(row["grade"] != "invalid" for row in rows)
     summary["false_claims"] = sum(row["exit_code"] == 0 and row["grade"] != "resolved" for row in rows)
+    summary["unclaimed"] = sum(
+        row["exit_code"] not in (0, None) and row["grade"] == "resolved" for row in rows
+    )
     summary["repository_touched"] = sum(not row.get("repository_untouched", True) for row in rows)
     return summary
 
