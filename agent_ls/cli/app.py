@@ -86,9 +86,10 @@ def run(arguments: Sequence[str]) -> int:
         return _report(error.verdict, error.message, error.remedy, as_json)
     except (KeyboardInterrupt, click.Abort):
         return _report(Verdict.CANCELLED, "cancelled", None, as_json)
-    except BrokenPipeError:
-        # Whoever read our output has gone; without this Python complains again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):
+        # Whoever read our output has gone (click turns that into an exit of its own, with a fault's
+        # code). Without this Python complains again when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except Exception as error:
         from agent_ls.cli.crash import crash

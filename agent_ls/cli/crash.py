@@ -15,10 +15,11 @@ def crash(error: Exception, arguments: Sequence[str], *, verbose: bool) -> tuple
     from agent_ls.redact import make_redactor
     from agent_ls.settings import state_dir
 
-    text = make_redactor()("".join(traceback.format_exception(error)))
+    redact = make_redactor()
+    text = redact("".join(traceback.format_exception(error)))
     if verbose:
         sys.stderr.write(text)
-    first = str(error).partition("\n")[0]
+    first = redact(str(error).partition("\n")[0])
     message = f"an unexpected error: {type(error).__name__}" + (f": {first}" if first else "")
     path = state_dir() / "crashes" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     command = arguments[0] if arguments else ""

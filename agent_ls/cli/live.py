@@ -64,10 +64,13 @@ class LiveView:
             lines = self.story.read(event)
             if self._quiet:
                 return
-            if not self._fancy:
-                self._plain_status(event)
-            for line in lines:
-                self._console.print(line, soft_wrap=not self._fancy)
+            try:
+                if not self._fancy:
+                    self._plain_status(event)
+                for line in lines:
+                    self._console.print(line, soft_wrap=not self._fancy)
+            except OSError:  # whoever was watching has gone; the work goes on
+                self._quiet = True
 
     def ask(self, question: str) -> str | None:
         """Ask the person; None without a terminal to ask on, and when nothing is answered."""

@@ -20,6 +20,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # (flag, key of Settings or Limits, metavar, help). Values stay texts here: config.load checks them all.
 _SETTING_OPTIONS = (
     ("--model", "model", "NAME", "repair (default), local:…, anthropic:…, openai:…, replay:FILE."),
+    ("--first", "first", "repair", "Let the built-in engine try before the model."),
+    ("--strategy", "strategy", "NAME", "auto (default), tools or guided."),
     ("--test-command", "test_command", "COMMAND", "How to run the tests; split into words, no shell."),
     ("--base", "base", "REV|worktree", "Where to start: a revision, or your files as they are now."),
     ("--max-steps", "max_steps", "N", "Stop after N steps."),

@@ -33,7 +33,11 @@ def emit_json(document: Mapping[str, Any]) -> None:
     line = json.dumps(document, ensure_ascii=False, indent=2, default=_plain) + "\n"
     data = line.encode("utf-8", "backslashreplace")
     sys.stdout.flush()
-    target = _real_stdout if _real_stdout is not None else sys.stdout.fileno()
+    try:
+        target = _real_stdout if _real_stdout is not None else sys.stdout.fileno()
+    except OSError:  # not a file at all: a caller's own stream
+        sys.stdout.write(data.decode("utf-8"))
+        return
     while data:
         data = data[os.write(target, data) :]
 
@@ -79,8 +83,12 @@ def console(stream: TextIO) -> Console:
     from rich.console import Console
     from rich.theme import Theme
 
+    class OurConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise
+
     fancy = is_terminal(stream)
-    return Console(
+    return OurConsole(
         file=stream,
         force_terminal=fancy,
         no_color=not fancy,

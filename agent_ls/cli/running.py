@@ -16,6 +16,7 @@ from agent_ls.cli.signals import cancel_on_signals
 
 if TYPE_CHECKING:
     from agent_ls.agent.report import Report
+    from agent_ls.settings import Settings
 
 Start = Callable[[CancelToken, LiveView], "Report"]
 
@@ -40,6 +41,15 @@ def run_session(context: Context, start: Start, repo: Path | None) -> int:
         if context.as_json:
             emit_json(document)
     return report.verdict.exit_code
+
+
+def check_model(settings: Settings) -> None:
+    """Raise UsageError now, before any test has run, when the model can't be used (unknown, no key …)."""
+    if settings.model == "repair":
+        return
+    from agent_ls.models import create
+
+    create(settings).close()  # loads and sends nothing
 
 
 def elsewhere(root: Path) -> Path | None:

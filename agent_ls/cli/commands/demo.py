@@ -26,7 +26,7 @@ def demo(directory: str | None, keep: bool, **given: Any) -> int:
     context = Context.of(given)
 
     from agent_ls.agent.api import fix as fix_task
-    from agent_ls.cli.running import run_session
+    from agent_ls.cli.running import check_model, run_session
     from agent_ls.cli.sample import create_sample
     from agent_ls.issues import resolve_issue
     from agent_ls.workspace.git import Repository
@@ -42,6 +42,7 @@ def demo(directory: str | None, keep: bool, **given: Any) -> int:
     try:
         root = create_sample(target)
         settings = context.load(root).settings
+        check_model(settings)
         task = resolve_issue(Repository.discover(root), 1, os.environ)
         stays = directory is not None or keep
         code = run_session(

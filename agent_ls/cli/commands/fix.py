@@ -42,12 +42,14 @@ def fix(
         raise UsageError(
             "nothing to fix was named", "Give --issue N, --issue-file FILE, --text TEXT or --test ID."
         )
+    from agent_ls.cli.running import check_model, elsewhere, run_session
+
     repo = context.repository()
     settings = context.load(repo.root).settings
+    check_model(settings)
     task = _task(repo, number, issue_file, text, tests)
 
     from agent_ls.agent.api import fix as fix_task
-    from agent_ls.cli.running import elsewhere, run_session
 
     return run_session(
         context,

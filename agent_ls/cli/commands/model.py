@@ -88,10 +88,11 @@ def install(name: str, source: str, **given: Any) -> int:
 
 @model.command()
 @click.argument("name")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: a free one.")
+@click.option("--window", type=click.IntRange(512), metavar="TOKENS", help="The context window.")
 @common
-def serve(name: str, host: str, port: int, **given: Any) -> int:
+def serve(name: str, host: str, port: int, window: int | None, **given: Any) -> int:
     """Serve the installed model NAME to other programs, in OpenAI's form, until Ctrl-C."""
     Context.of(given)
 
@@ -103,5 +104,5 @@ def serve(name: str, host: str, port: int, **given: Any) -> int:
         sys.stderr.flush()
 
     with cancel_on_signals() as cancel:
-        serve_model(name, host=host, port=port, cancel=cancel, on_ready=ready)
+        serve_model(name, host=host, port=port, window=window, cancel=cancel, on_ready=ready)
     return 0

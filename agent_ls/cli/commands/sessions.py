@@ -28,12 +28,13 @@ def resume(session: str, **given: Any) -> int:
     context = Context.of(given)
 
     from agent_ls.agent.api import resume as resume_session
-    from agent_ls.cli.running import elsewhere, run_session
+    from agent_ls.cli.running import check_model, elsewhere, run_session
 
     info = _find(session)
     root = Path(info.repo)
     overrides = {**_recorded_settings(info), **context.overrides}
     settings = evolve(context, overrides=overrides).load(root if root.is_dir() else None).settings
+    check_model(settings)
     return run_session(
         context,
         lambda cancel, view: resume_session(

@@ -1,0 +1,332 @@
+"""The program from outside: exit codes, one JSON document on stdout, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_kit import PROGRAM, agent_ls, fingerprint, git, make_repo
+
+from agent_ls import __version__
+from agent_ls.cli.app import COMMANDS
+
+TESTS = {"calc.py": "def double(n):\n    return n + 2\n", "test_calc.py": (
+    "import unittest\nfrom calc import double\n\n\nclass CalcTest(unittest.TestCase):\n"
+    "    def test_two(self):\n        self.assertEqual(double(2), 4)\n\n"
+    "    def test_three(self):\n        self.assertEqual(double(3), 6)\n"
+)}  # fmt: skip
+
+
+def test_version_and_help(tmp_path: Path) -> None:
+    assert agent_ls("--version", cwd=tmp_path).stdout == f"agent-ls {__version__}\n"
+    assert agent_ls("-q", "--version", cwd=tmp_path).stdout == f"agent-ls {__version__}\n"
+    plain, asked = agent_ls(cwd=tmp_path), agent_ls("--help", cwd=tmp_path)
+    assert (plain.code, asked.code) == (0, 0)
+    assert plain.stdout == asked.stdout
+    for name, (_, line) in COMMANDS.items():
+        assert f"  {name} " in asked.stdout
+        assert line.split()[0] in asked.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from agent_ls.__main__ import main
+
+    assert main([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert f"agent-ls {name}" in out
+    assert "--json" in out or name == "model"
+
+
+def test_start_up_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom agent_ls.__main__ import main\nmain(['--help'])\n"
+        "heavy = {'rich', 'httpx', 'jinja2', 'tree_sitter', 'cattrs', 'psutil', 'platformdirs', 'asyncio',"
+        " 'junitparser', 'agent_ls.agent', 'agent_ls.workspace', 'agent_ls.models'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fix"], "nothing to fix was named"),
+        (["fix", "--issue", "x"], "--issue takes a number, not 'x'"),
+        (["fix", "--issue", "0"], "begin with 1"),
+        (["fix", "--issue", "1", "--text", "x"], "--issue and --text exclude each other"),
+        (["--fix-issue", "7"], "issue 7 was not found"),
+        (["--fix-issue=7"], ".agent-ls/issues/7.md"),
+        (["fix", "--fix-issue"], "requires an argument"),
+        (["fix", "--text", ""], "has no text"),
+        (["fix", "--issue-file", "none.md"], "none.md does not exist"),
+        (["fix", "--text", "x", "--model", "nonsense:model"], "nonsense"),
+        (["fix", "--text", "x", "--max-steps", "many"], "max_steps must be a whole number"),
+        (["fix", "--text", "x", "--max-failures", "0"], "at least 1"),
+        (["fix", "--text", "x", "--permission", "fxi"], "did you mean 'fix'"),
+        (["fix", "--text", "x", "--test-command", "a 'b"], "split into words"),
+        (["fix", "--text", "x", "--set", "samples"], "KEY=VALUE"),
+        (["fix", "--text", "x", "--set", "sampels=3"], "'samples'"),
+        (["fix", "--text", "x", "--base", "no-such-rev"], "no-such-rev"),
+        (["fix", "--text", "x", "--branch", "a..b"], "a..b"),
+        (["fix", "--text", "x", "--branch", "main"], "main"),
+        (["fix", "--repo", "no/such/dir", "--text", "x"], "is not a directory"),
+        (["fix", "--repo", "", "--text", "x"], "--repo is empty"),
+        (["fix", "--bogus"], "--bogus"),
+        (["fix", "extra", "--text", "x"], "extra"),
+        (["show", "nothing"], "nothing"),
+        (["resume", ""], "empty"),
+        (["clean", "nothing"], "nothing"),
+        (["model", "install", "qwen"], "no local model is called 'qwen'"),
+        (["model", "bogus"], "bogus"),
+        (["search", ""], "empty"),
+        (["search", "(", "--regex"], "regular expression"),
+        (["serve"], "No such command 'serve'"),
+        (["guard", "HEAD"], "No such command 'guard'"),
+        (["fxi"], "fxi"),
+    ],
+)
+def test_wrong_use(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str], isolated: Path,
+) -> None:  # fmt: skip
+    from agent_ls.__main__ import main
+
+    root = make_repo(tmp_path / "repo", TESTS)
+    monkeypatch.chdir(root)
+    before = fingerprint(root)
+    assert main(arguments) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+    assert "Traceback" not in captured.err
+    assert (
+        main(["--json", *arguments] if arguments[0] != "fix" else [*arguments[:1], "--json", *arguments[1:]])
+        == 2
+    )
+    captured = capfd.readouterr()
+    document = json.loads(captured.out)
+    assert (document["schema"], document["verdict"], document["exit_code"]) == (1, "usage", 2)
+    assert said in f"{document['error']} {document['remedy']}"
+    assert said in captured.err
+    assert fingerprint(root) == before
+    assert not list((isolated / "sessions").glob("*"))
+
+
+def _bare(path: Path) -> Path:
+    path.mkdir()
+    git(path, "init", "-q", "--bare")
+    return path
+
+
+ODD_PLACES = {
+    "no repository": (lambda path: path.mkdir() or path, 2, "repository"),
+    "no commits": (lambda path: make_repo(path, {"a.py": ""}, commit=False), 2, "commit"),
+    "bare": (_bare, 2, "bare"),
+    "no tests": (lambda path: make_repo(path, {"a.py": "x = 1\n"}), 6, "test"),
+    "no files": (lambda path: make_repo(path, {}), 6, "test"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_PLACES)
+def test_odd_places(name: str, tmp_path: Path, isolated: Path) -> None:
+    make, code, said = ODD_PLACES[name]
+    root = make(tmp_path / "odd ünïcode")
+    before = fingerprint(root)
+    done = agent_ls("fix", "--text", "it is wrong", "--json", cwd=root)
+    document = done.document()
+    assert (done.code, document["exit_code"]) == (code, code)
+    assert said in (document.get("error") or document.get("summary") or "").lower()
+    assert "Traceback" not in done.stderr
+    assert fingerprint(root) == before
+    if code == 2:
+        assert not list((isolated / "sessions").glob("*"))
+
+
+def test_the_tests_are_run_and_parsed(tmp_path: Path) -> None:
+    root = make_repo(tmp_path / "with space\nand newline", TESTS)
+    before = fingerprint(root)
+    done = agent_ls("test", "--json", cwd=root)
+    document = done.document()
+    assert done.code == 9
+    assert document["outcome"] == "failed"
+    outcomes = {test["id"].rsplit("test_", 1)[-1]: test for test in document["tests"]}
+    assert {name: test["outcome"] for name, test in outcomes.items()} == {"two": "passed", "three": "failed"}
+    failed = outcomes["three"]
+    assert "5 != 6" in failed["message"]
+    assert failed["file"] == "test_calc.py"
+    assert ("test_calc.py", "test_three") in [(frame["file"], frame["function"]) for frame in failed["stack"]]
+    assert document["truncated"] is False
+    again = agent_ls("test", outcomes["two"]["id"], cwd=root)
+    assert (again.code, again.stdout.split("  ")[0]) == (0, "1 passed")
+    assert fingerprint(root) == before
+
+
+def test_reading_commands(tmp_path: Path) -> None:
+    root = make_repo(tmp_path / "repo", {**TESTS, "notes/ü.txt": "call double twice\n"})
+    found = agent_ls("search", "double", "--json", cwd=root / "notes").document()
+    places = [(hit["path"], hit["line"], hit["column"]) for hit in found["hits"]]
+    assert ("calc.py", 1, 5) in places
+    assert ("notes/ü.txt", 1, 6) in places
+    assert found["complete"] is True
+    short = agent_ls("search", "double", "--limit", "1", "--json", cwd=root).document()
+    assert (len(short["hits"]), short["complete"]) == (1, False)
+    symbols = agent_ls("symbols", "double", "--json", cwd=root).document()["symbols"]
+    assert [(s["name"], s["kind"], s["path"], s["line"]) for s in symbols] == [
+        ("double", "function", "calc.py", 1)
+    ]
+    assert agent_ls("search", "no such text", cwd=root).stdout == ""
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    root = make_repo(tmp_path / "repo", {"a.txt": "x\n" * 20_000})
+    process = subprocess.Popen(
+        [*PROGRAM, "search", "x", "--limit", "20000"],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    said = process.stderr.read().decode()
+    assert process.wait(60) == 141
+    assert "Traceback" not in said
+
+
+def test_a_fault_of_ours_leaves_a_traceback_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], isolated: Path
+) -> None:
+    import agent_ls.agent.api
+    from agent_ls.__main__ import main
+
+    monkeypatch.setenv("MY_TOKEN", "s3cr3t-value")
+
+    def broken() -> None:
+        raise RuntimeError("boom with s3cr3t-value\nsecond line")
+
+    monkeypatch.setattr(agent_ls.agent.api, "sessions", broken)
+    assert main(["sessions", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert "an unexpected error: RuntimeError: boom" in captured.err
+    assert "Traceback" not in captured.err
+    assert "s3cr3t-value" not in captured.err
+    [log] = (isolated / "crashes").iterdir()
+    assert "in broken" in log.read_text()
+    assert "s3cr3t-value" not in log.read_text()
+    assert main(["sessions", "--verbose"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_unwritable_state_folder(tmp_path: Path) -> None:
+    root = make_repo(tmp_path / "repo", TESTS)
+    file = tmp_path / "file"
+    file.write_text("")
+    done = agent_ls("fix", "--text", "x", "--json", cwd=root, AGENT_LS_STATE_DIR=str(file / "below"))
+    assert done.document()["verdict"] in ("usage", "error")
+    assert "Traceback" not in done.stderr
+    assert git(root, "branch", "--list").split() == ["*", "main"]
+
+
+def test_doctor(tmp_path: Path) -> None:
+    root = make_repo(tmp_path / "repo", TESTS)
+    done = agent_ls("doctor", "--json", "--model", "local:qwen2.5-coder-1.5b", cwd=root,
+                    OPENAI_API_KEY="sk-very-secret", AGENT_LS_CACHE_DIR=str(tmp_path / "cache"))  # fmt: skip
+    document = done.document()
+    checks = {check["name"]: check for check in document["checks"]}
+    assert done.code == 0
+    assert checks["git"]["state"] == "ok"
+    assert checks["repository"]["found"] == str(root)
+    assert "unittest" in checks["tests"]["found"] or "pytest" in checks["tests"]["found"]
+    assert checks["tests"]["details"]
+    assert checks["model"]["state"] == "missing"
+    assert "model install qwen2.5-coder-1.5b" in checks["model"]["remedy"]
+    assert document["ok"] is False
+    assert "OPENAI_API_KEY" in checks["keys"]["found"]
+    assert "very-secret" not in done.stdout + done.stderr
+    assert all(check["remedy"] for check in document["checks"] if check["state"] != "ok")
+    assert not (tmp_path / "cache").exists()
+    outside = agent_ls("doctor", cwd=tmp_path)
+    assert outside.code == 0
+    assert "✗ repository" in outside.stdout
+
+
+def test_no_sessions_yet(tmp_path: Path) -> None:
+    assert agent_ls("sessions", "--json", cwd=tmp_path).document() == {"schema": 1, "sessions": []}
+    assert agent_ls("clean", "--json", cwd=tmp_path).document() == {"schema": 1, "removed": []}
+    assert "no sessions yet" in agent_ls("sessions", cwd=tmp_path).stderr
+
+
+HANGING = (
+    "import time\nimport unittest\n\n\n"
+    "class T(unittest.TestCase):\n    def test_it(self):\n        time.sleep(600)\n"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_session_and_leaves_it_resumable(number: signal.Signals, tmp_path: Path) -> None:
+    root = make_repo(tmp_path / "repo", {"test_hang.py": HANGING})
+    before = fingerprint(root)
+    process = subprocess.Popen(
+        [*PROGRAM, "fix", "--text", "it hangs", "--json"],
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if b"running the test suite" in line:
+            break
+    time.sleep(0.5)
+    os.kill(process.pid, number)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    document = json.loads(out)
+    assert (document["verdict"], document["exit_code"]) == ("cancelled", 130)
+    assert fingerprint(root) == before
+    listed = agent_ls("sessions", "--json", cwd=root).document()["sessions"]
+    assert [(info["verdict"], info["running"]) for info in listed] == [("cancelled", False)]
+
+
+@pytest.mark.slow
+def test_the_sample_is_fixed_shown_and_cleaned(tmp_path: Path) -> None:
+    target = tmp_path / "sämple repo"
+    done = agent_ls("demo", "--dir", str(target), "--json", cwd=tmp_path)
+    document = done.document()
+    assert (done.code, document["verdict"]) == (0, "fixed"), done.stderr
+    assert document["files_changed"] == ["meterly/period.py"]
+    assert "+        return self.first <= day <= self.last" in document["diff"]
+    assert len(document["tests"]["fixed"]) == 3
+    assert document["tests"]["regressed"] == []
+    branch = document["branch"]
+    assert git(target, "rev-parse", branch).strip() == document["commit"]
+    assert git(target, "rev-parse", "HEAD").strip() == document["base"]
+    assert git(target, "status", "--porcelain") == ""
+    assert git(target, "rev-list", "--count", f"main..{branch}").strip() == "1"
+    assert f"git -C '{target}' merge {branch}" in done.stderr
+    # The event file alone tells it all again.
+    shown = agent_ls("show", "last", "--json", cwd=tmp_path).document()
+    assert shown == document
+    told = agent_ls("show", document["session"], cwd=target).stdout
+    for part in ("baseline: 18 passed, 3 failed", "full suite: 21 passed", "■ fixed", f"git merge {branch}"):
+        assert part in told
+    events = agent_ls("show", "last", "--events", cwd=tmp_path).stdout.splitlines()
+    assert events[0].split()[:2] == ["0", "session_started"]
+    assert events[-1].split()[1] == "session_finished"
+    assert agent_ls("resume", "last", cwd=tmp_path).code == 2
+    assert agent_ls("clean", "--json", cwd=tmp_path).document()["removed"] == [document["session"]]
+    assert git(target, "rev-parse", branch).strip() == document["commit"]
+    again = agent_ls("demo", "--dir", str(target), cwd=tmp_path)
+    assert again.code == 2
+    assert "not empty" in again.stderr
