@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from agent_ls.errors import AgentLsError, UsageError
 from agent_ls.sandbox.process import run_helper
@@ -37,6 +37,7 @@ _OVERRIDES = {
     "protocol.allow": "never",
     "submodule.recurse": "false",
     "index.sparse": "false",
+    "worktree.useRelativePaths": "false",
     "i18n.commitEncoding": "UTF-8",
     "diff.suppressBlankEmpty": "false",
     "diff.noprefix": "false",
@@ -138,7 +139,9 @@ class Repository:
     root: Path
     git_dir: Path
     common_dir: Path
-    _silenced: Mapping[str, str] = field(factory=dict, repr=False, eq=False)
+    filters: frozenset[str] = field(default=frozenset(), repr=False, eq=False)
+    """Names of the clean and smudge filters that the user has set up; none of them is run."""
+    _settings: Mapping[str, str] = field(factory=dict, repr=False, eq=False)
 
     @classmethod
     def discover(cls, path: Path) -> Repository:
@@ -176,7 +179,16 @@ class Repository:
     def at(cls, root: Path, git_dir: Path, common_dir: Path) -> Repository:
         """The repository with these directories, which must be known to belong together."""
         root, git_dir, common_dir = root.resolve(), git_dir.resolve(), common_dir.resolve()
-        return cls(root, git_dir, common_dir, _program_settings(git_dir))
+        filters, hooks = _named_programs(git_dir)
+        settings = {f"hook.{name}.enabled": "false" for name in hooks}
+        for name in filters:
+            settings |= {f"filter.{name}.{key}": "" for key in ("clean", "smudge", "process")}
+            settings[f"filter.{name}.required"] = "false"
+        return cls(root, git_dir, common_dir, filters, settings)
+
+    def with_setting(self, key: str, value: str) -> Repository:
+        """The same repository with one more setting overridden in every call."""
+        return evolve(self, settings={**self._settings, key: value})
 
     def git(
         self,
@@ -187,10 +199,15 @@ class Repository:
         text: bool = True,
     ) -> GitResult:
         """Run `git args…` on this repository, in its root. Raises GitError on failure if `check`."""
-        where = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.root)}
+        variables = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.root)}
+        # in the environment, since the name of a filter may contain "=", which `-c` can't express
+        variables["GIT_CONFIG_COUNT"] = str(len(self._settings))
+        for number, (key, value) in enumerate(self._settings.items()):
+            variables[f"GIT_CONFIG_KEY_{number}"] = key
+            variables[f"GIT_CONFIG_VALUE_{number}"] = value
         if isinstance(input, str):
             input = encode(input)
-        result = _run(self.root, args, {**where, **self._silenced, **(env or {})}, input)
+        result = _run(self.root, args, {**variables, **(env or {})}, input)
         if check and result.returncode != 0:
             raise GitError(
                 f"git {args[0]} failed (exit {result.returncode}): {result.stderr.strip() or 'no message'}"
@@ -232,17 +249,25 @@ class Repository:
         if rev and not rev.startswith("-") and "\0" not in rev:
             result = self.git("rev-parse", "--verify", "--quiet", rev + "^{commit}", check=False)
         if result is None or result.returncode != 0:
-            hint = "The repository is a shallow clone: `git fetch --unshallow` brings the rest." * (
-                self.is_shallow()
-            )
-            raise UsageError(
-                f"{rev!r} names no commit of {self.root}", hint or "`git log --all` lists the commits."
-            )
+            hint = "`git log --all` lists the commits."
+            if self.is_shallow():
+                hint = "This is a shallow clone; `git fetch --unshallow` brings the rest."
+            raise UsageError(f"{rev!r} names no commit of {self.root}", hint)
         return result.stdout.strip()
 
     def tree_of(self, rev: str) -> str:
         """The tree of a commit or tree."""
         return self.git("rev-parse", "--verify", "--quiet", rev + "^{tree}").stdout.strip()
+
+    def filtered(self, paths: Iterable[str], env: Mapping[str, str] | None = None) -> set[str]:
+        """Those of `paths` whose content git stores through one of the user's filters."""
+        paths = list(paths)
+        if not self.filters or not paths:
+            return set()
+        names = b"".join(encode(path) + b"\0" for path in paths)
+        fields = self.git("check-attr", "-z", "--stdin", "filter", env=env, input=names, text=False).data
+        values = [decode(part) for part in fields.split(b"\0")]
+        return {path for path, name in zip(values[::3], values[2::3], strict=False) if name in self.filters}
 
     def branch_exists(self, name: str) -> bool:
         return self._branch(name) is not None
@@ -345,7 +370,7 @@ def _discovery_error(path: Path, stderr: str) -> UsageError:
             f"{path} lies in a repository that belongs to another user, and git does not trust it",
             "If you do, run `git config --global --add safe.directory <its top directory>`.",
         )
-    if "not a git repository" in stderr and "gitdir" not in stderr and ".git/" not in stderr:
+    if "not a git repository (or any" in stderr:
         return UsageError(
             f"{path} is not a git repository", "Run `git init` and commit your files, or give --repo."
         )
@@ -353,28 +378,14 @@ def _discovery_error(path: Path, stderr: str) -> UsageError:
     return UsageError(f"{path} is not a usable git repository: {cause}", "`git status` there must work.")
 
 
-def _program_settings(git_dir: Path) -> dict[str, str]:
-    """Environment that switches off the programs whose settings have a name of the user's choice.
-
-    These are clean and smudge filters, and hooks named in the configuration. They are passed in the
-    environment because such a name may contain "=", which `-c` can't express.
-    """
+def _named_programs(git_dir: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """The names under which the user's settings hold filters, and hooks (`hook.<name>.command`)."""
+    pattern = r"^(filter|hook)\..*\."
     listing = _run(
-        git_dir,
-        ("config", "--name-only", "-z", "--get-regexp", r"^(filter|hook)\..*\."),
-        {"GIT_DIR": str(git_dir)},
+        git_dir, ("config", "--name-only", "-z", "--get-regexp", pattern), {"GIT_DIR": str(git_dir)}
     )
-    settings: dict[str, str] = {}
+    found: dict[str, set[str]] = {"filter": set(), "hook": set()}
     for key in split_z(listing.data):
-        section, name = key.split(".", 1)[0], key.rsplit(".", 1)[0].split(".", 1)[-1]
-        if section == "filter":
-            for variable in ("clean", "smudge", "process"):
-                settings[f"filter.{name}.{variable}"] = ""
-            settings[f"filter.{name}.required"] = "false"
-        else:
-            settings[f"hook.{name}.enabled"] = "false"
-    env = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (key, value) in enumerate(settings.items()):
-        env[f"GIT_CONFIG_KEY_{number}"] = key
-        env[f"GIT_CONFIG_VALUE_{number}"] = value
-    return env
+        section, name = key.rsplit(".", 1)[0].split(".", 1)
+        found[section].add(name)
+    return frozenset(found["filter"]), frozenset(found["hook"])

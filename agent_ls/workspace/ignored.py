@@ -52,8 +52,8 @@ class _Carrier:
 
     source: Path
     target: Path
-    bytes_left: int = MAX_COPIED_BYTES
-    files_left: int = MAX_COPIED_FILES
+    bytes_left: int
+    files_left: int
     readonly: list[Path] = field(factory=list)
     copied: list[str] = field(factory=list)
     left_out: list[tuple[str, str]] = field(factory=list)
@@ -104,12 +104,17 @@ def bring(repo: Repository, target: Path) -> IgnoredContent:
 
     Nothing that the worktree holds already is overwritten.
     """
-    carrier = _Carrier(repo.root, target)
+    carrier = _Carrier(repo.root, target, MAX_COPIED_BYTES, MAX_COPIED_FILES)
     for path in _gitlinks(repo):
         _bring_submodule(carrier, repo, path)
     raw = repo.git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", text=False)
     entries: list[tuple[int, str, list[str]]] = []
-    for name in split_z(raw.data):
+    above = "/"
+    for name in sorted(split_z(raw.data)):
+        if name.startswith(above):  # git names some directories and what is in them, too
+            continue
+        if name.endswith("/"):
+            above = name
         if _is_cache(name.rstrip("/")):
             continue
         files: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -13,23 +14,36 @@ def remove_tree(path: Path) -> None:
     Directories without permissions are opened first. Links are removed, never followed. Raises OSError
     for what can't be deleted (another user's file, a mount).
     """
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return
-    if not stat.S_ISDIR(status.st_mode):
-        path.unlink(missing_ok=True)
-        return
-    if status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
-        path.chmod(stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
-    with os.scandir(path) as entries:
-        children = list(entries)
-    for child in children:
-        if child.is_dir(follow_symlinks=False):
-            remove_tree(Path(child.path))
+    for tries_left in (2, 1, 0):
+        try:
+            _remove(path)
+        except OSError as error:
+            # a process that is just ending may still write into it
+            if error.errno != errno.ENOTEMPTY or not tries_left:
+                raise
         else:
-            Path(child.path).unlink(missing_ok=True)
-    try:
-        path.rmdir()
-    except FileNotFoundError:
-        pass
+            return
+
+
+def _remove(path: Path) -> None:
+    pending = [path]
+    folders: list[Path] = []  # each after the one that it lies in; a list, since nesting may be deep
+    while pending:
+        entry = pending.pop()
+        try:
+            mode = entry.lstat().st_mode
+            if not stat.S_ISDIR(mode):
+                entry.unlink()
+                continue
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                entry.chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
+            folders.append(entry)
+            with os.scandir(entry) as children:
+                pending.extend(Path(child.path) for child in children)
+        except FileNotFoundError:
+            continue
+    for folder in reversed(folders):
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            continue

@@ -29,6 +29,12 @@ MAX_UNTRACKED_FILES = 20_000
 MESSAGE = "agent-ls: snapshot of uncommitted work"
 _GITLINK = "160000"
 
+# why a file is left out
+SECRET = "looks like a file with secrets"
+FILTERED = "git stores it through a filter, which agent-ls does not run"
+UNREADABLE = "not readable"
+NESTED = "a repository of its own"
+
 
 @frozen
 class Snapshot:
@@ -100,21 +106,20 @@ def _added_secrets(repo: Repository, env: dict[str, str]) -> list[tuple[str, str
     return [(path, SECRET) for path in split_z(raw.data) if is_secret_path(path)]
 
 
-SECRET = "looks like a file with secrets"
-NESTED = "a repository of its own"
-
-
 def list_changes(
     repo: Repository,
     env: dict[str, str],
     *,
     gitlinks: bool = True,
     skip: Callable[[str], bool] = lambda path: False,
+    stored_plainly: frozenset[str] = frozenset(),
 ) -> Listing:
     """Compare the index that `env` names with the files below `repo.root`. Writes nothing.
 
     Submodules count by the commit that is checked out in them, and not at all without `gitlinks`.
-    Untracked paths for which `skip` is true are passed over silently.
+    Untracked paths for which `skip` is true are passed over silently. A file that git stores through a
+    filter of the user's (large files, encryption) is left out unless it is known to be `stored_plainly`:
+    the filter isn't run, and what should be encrypted must not get into a commit as it is.
     """
     changed: list[str] = []
     deleted: list[str] = []
@@ -127,7 +132,11 @@ def list_changes(
         if path in seen or (not gitlinks and meta.startswith(":" + _GITLINK)):
             continue
         seen.add(path)
-        status = _lstat(repo.root, path)
+        try:
+            status = _lstat(repo.root, path)
+        except PermissionError:
+            left_out.append((path, UNREADABLE))
+            continue
         if status is None or (stat.S_ISDIR(status.st_mode) and not meta.startswith(":" + _GITLINK)):
             deleted.append(path)
         elif reason := _unusable(repo.root, path, status):
@@ -142,7 +151,11 @@ def list_changes(
         if path.endswith("/"):
             left_out.append((path, NESTED))
             continue
-        status = _lstat(repo.root, path)
+        try:
+            status = _lstat(repo.root, path)
+        except PermissionError:
+            left_out.append((path, UNREADABLE))
+            continue
         if status is None:
             continue
         if is_secret_path(path):
@@ -160,11 +173,14 @@ def list_changes(
             left_out.append((path, "too much untracked content"))
         else:
             changed.append(path)
+    if filtered := repo.filtered(changed, env) - stored_plainly:
+        changed = [path for path in changed if path not in filtered]
+        left_out += [(path, FILTERED) for path in sorted(filtered)]
     return Listing(tuple(changed), tuple(deleted), tuple(left_out))
 
 
 def _lstat(root: Path, path: str) -> os.stat_result | None:
-    """The file itself; None when it is missing or lies behind a symbolic link."""
+    """The file itself; None when it is missing or lies behind a symbolic link. Raises PermissionError."""
     folder = root
     for part in path.split("/")[:-1]:
         folder = folder / part
@@ -174,8 +190,6 @@ def _lstat(root: Path, path: str) -> os.stat_result | None:
         return (root / path).lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except PermissionError:
-        return (root).lstat()  # reported as unreadable by the caller's access check
 
 
 def _unusable(root: Path, path: str, status: os.stat_result) -> str | None:
@@ -183,7 +197,7 @@ def _unusable(root: Path, path: str, status: os.stat_result) -> str | None:
         return None
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return "not a regular file"
-    return None if os.access(root / path, os.R_OK) else "not readable"
+    return None if os.access(root / path, os.R_OK) else UNREADABLE
 
 
 def store_changes(repo: Repository, env: dict[str, str], listing: Listing) -> None:

@@ -7,8 +7,13 @@ always told explicitly which repository it works on.
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
+import glob
 import os
 import shutil
+import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +28,9 @@ from agent_ls.workspace.snapshot import Listing, Snapshot, list_changes, store_c
 LOCK_REASON = "agent-ls session: removed by `agent-ls clean`"
 _INDEX = "agent-ls.index"
 _BROUGHT = "agent-ls.brought"
+_PLAIN = "agent-ls.plain"
+_HIDDEN = "agent-ls.hidden"
+_BEGINNING_S = 600.0
 
 ChangeStatus = Literal["added", "modified", "deleted", "renamed", "typechange"]
 _STATUS: dict[str, ChangeStatus] = {
@@ -50,7 +58,8 @@ class Worktree:
         self.base = base
         self._user = repo
         self._admin = admin
-        self._repo = Repository.at(path, admin, repo.common_dir)
+        # sparse only while it is populated: what is edited later counts wherever it lies
+        self._repo = Repository.at(path, admin, repo.common_dir).with_setting("core.sparseCheckout", "false")
         self._env = {"GIT_INDEX_FILE": str(admin / _INDEX)}
 
     @classmethod
@@ -67,7 +76,7 @@ class Worktree:
         if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
             raise UsageError(f"{path} exists already", "Choose another state directory or session.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        repo.git("worktree", "add", "--detach", "--no-checkout", "--lock", str(path), base)
+        _add(repo, path, base)
         admin = _find_admin(repo, path)
         if admin is None:
             raise GitError(f"git made no worktree at {path}")
@@ -96,6 +105,7 @@ class Worktree:
         remove_tree(path)
         while (admin := _find_admin(repo, path)) is not None:
             remove_tree(admin)
+        _remove_beginnings(repo, path)
         # git itself removes the directory with the last worktree
         try:
             (repo.common_dir / "worktrees").rmdir()
@@ -127,6 +137,10 @@ class Worktree:
             remove_tree(self.path / path.rstrip("/"))
         store_changes(self._repo, self._env, listing)
         self._repo.git("read-tree", "--reset", "-u", tree, env=self._env)
+        for path in self._noted(_HIDDEN):
+            if not os.path.lexists(self.path / path) and (self._user.root / path).is_file():
+                (self.path / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self._user.root / path, self.path / path)
         self._restore_link()
 
     def diff(self, old_tree: str, new_tree: str) -> str:
@@ -173,26 +187,93 @@ class Worktree:
     def note_brought(self, content: IgnoredContent) -> None:
         """Remember what was brought: never part of a tree, even if a later state does not ignore it."""
         bound = [folder.relative_to(self._user.root).as_posix() + "/" for folder in content.readonly]
-        paths = sorted({*content.copied, *bound})
-        (self._admin / _BROUGHT).write_bytes(b"".join(encode(path) + b"\0" for path in paths))
+        self._note(_BROUGHT, {*content.copied, *bound})
 
-    def _brought(self) -> tuple[str, ...]:
+    def _note(self, name: str, paths: Iterable[str]) -> None:
+        """Keep a list of paths beside git's record of the worktree, where no test run can change it."""
+        (self._admin / name).write_bytes(b"".join(encode(path) + b"\0" for path in sorted(paths)))
+
+    def _noted(self, name: str) -> frozenset[str]:
         try:
-            return tuple(split_z((self._admin / _BROUGHT).read_bytes()))
+            return frozenset(split_z((self._admin / name).read_bytes()))
         except FileNotFoundError:
-            return ()
+            return frozenset()
 
     def _changes(self) -> Listing:
-        files = set(self._brought())
+        self._look_at_present()
+        files = self._noted(_BROUGHT)
         folders = tuple(path for path in files if path.endswith("/"))
         return list_changes(
-            self._repo, self._env, gitlinks=False,
+            self._repo, self._env, gitlinks=False, stored_plainly=self._noted(_PLAIN),
             skip=lambda path: path in files or path.startswith(folders),
         )  # fmt: skip
 
     def _populate(self, base: str) -> None:
-        self._repo.git("read-tree", "--reset", "-u", base)
+        """Write the files of `base`, as sparsely as the user's tree."""
+        Repository.at(self.path, self._admin, self._repo.common_dir).git("read-tree", "--reset", "-u", base)
         shutil.copy2(self._admin / "index", self._admin / _INDEX)
+        self._show_present()
+        self._show_filtered()
+
+    def _sparse(self) -> list[str]:
+        """The paths that our index holds but the files need not (the skip-worktree bit)."""
+        raw = self._repo.git("ls-files", "-t", "-z", env=self._env, text=False)
+        return [entry[2:] for entry in split_z(raw.data) if entry.startswith("S ")]
+
+    def _look_at(self, paths: list[str]) -> None:
+        if paths:
+            self._repo.git(
+                "update-index", "--no-skip-worktree", "-z", "--stdin", env=self._env, input=_z(paths)
+            )
+
+    def _look_at_present(self) -> None:
+        """A file outside a sparse checkout that was written since counts like any other."""
+        hidden = self._noted(_HIDDEN)
+        self._look_at([path for path in self._sparse()
+                       if path not in hidden and os.path.lexists(self.path / path)])  # fmt: skip
+
+    def _show_present(self) -> None:
+        """Write the files outside a sparse checkout that the user's tree holds nevertheless."""
+        paths = [path for path in self._sparse() if os.path.lexists(self._user.root / path)]
+        if paths:
+            self._look_at(paths)
+            self._repo.git("checkout-index", "-f", "-u", "-z", "--stdin", env=self._env, input=_z(paths))
+
+    def _show_filtered(self) -> None:
+        """Take files that git stores through a filter from the user's tree: we don't run filters.
+
+        Such a file (a large one, an encrypted one) is hidden from our index, so it stays as it is in
+        every tree. Where the filter changes nothing the file is treated like any other.
+        """
+        if not self._repo.filters:
+            return
+        ours, theirs = self._blobs(self._repo, self._env), self._blobs(self._user, {})
+        plain: list[str] = []
+        hidden: list[str] = []
+        for path in sorted(self._repo.filtered(ours, self._env)):
+            source, place = self._user.root / path, self.path / path
+            if source.is_symlink() or not (source.is_file() and place.is_file()):
+                continue
+            if ours[path] != theirs.get(path):  # another version: its content is nowhere to be had
+                continue
+            if _same_content(source, place):
+                plain.append(path)
+            else:
+                shutil.copy2(source, place)
+                hidden.append(path)
+        if hidden:
+            self._repo.git(
+                "update-index", "--skip-worktree", "-z", "--stdin", env=self._env, input=_z(hidden)
+            )
+        self._note(_PLAIN, plain)
+        self._note(_HIDDEN, hidden)
+
+    @staticmethod
+    def _blobs(repo: Repository, env: dict[str, str]) -> dict[str, str]:
+        """path -> id of the regular files in an index."""
+        entries = split_z(repo.git("ls-files", "-s", "-z", env=env, text=False).data)
+        pairs = (entry.split("\t", 1) for entry in entries if entry.startswith("100"))
+        return {path: meta.split()[1] for meta, path in pairs}
 
     def _usable(self) -> bool:
         """Can git list the files with our index?"""
@@ -223,6 +304,25 @@ def bring_ignored(repo: Repository, worktree: Worktree) -> IgnoredContent:
     return content
 
 
+def _same_content(one: Path, other: Path) -> bool:
+    return one.stat().st_size == other.stat().st_size and filecmp.cmp(one, other, shallow=False)
+
+
+def _z(paths: Iterable[str]) -> bytes:
+    return b"".join(encode(path) + b"\0" for path in paths)
+
+
+def _add(repo: Repository, path: Path, base: str) -> None:
+    """`git worktree add`, again if another session just removed the directory of all worktrees."""
+    for tries_left in (2, 1, 0):
+        result = repo.git(
+            "worktree", "add", "--detach", "--no-checkout", "--lock", str(path), base, check=tries_left == 0
+        )
+        if result.returncode == 0:
+            return
+        time.sleep(0.02)
+
+
 def _outside(repo: Repository, path: Path) -> Path:
     """`path` with its directory resolved. Raises UsageError when it is in or around the user's tree."""
     path = path.absolute()
@@ -246,3 +346,15 @@ def _find_admin(repo: Repository, path: Path) -> Path | None:
         except OSError:
             continue
     return None
+
+
+def _remove_beginnings(repo: Repository, path: Path) -> None:
+    """Remove records that a killed `git worktree add` began for `path`: locked, but without a location.
+
+    Only old ones: a young one may belong to a command that is still running.
+    """
+    for entry in (repo.common_dir / "worktrees").glob(f"{glob.escape(path.name)}*"):
+        with contextlib.suppress(OSError):
+            young = time.time() - entry.stat().st_mtime < _BEGINNING_S
+            if not young and (entry / "locked").exists() and not (entry / "gitdir").exists():
+                remove_tree(entry)

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from agent_ls.workspace.removal import remove_tree
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +29,9 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
+def work(tmp_path: Path) -> Iterator[Path]:
     """A session's own directory, outside the repository."""
     folder = tmp_path / "session"
     folder.mkdir()
-    return folder
+    yield folder
+    remove_tree(folder)  # pytest itself can't delete what some tests leave when they fail

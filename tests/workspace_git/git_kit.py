@@ -34,15 +34,16 @@ def start(root: Path, *options: str) -> Path:
     root.mkdir(parents=True, exist_ok=True)
     git(root, "init", "-q", "-b", "main", *options)
     write(root, {
-        "app.py": "one = 1\n", "pkg/mod.py": "two = 2\n", "pkg/old.py": "old = 1\n" * 9, "run.sh": "#!/bin/sh\n",
-        ".gitignore": "build/\n*.pyc\n.venv/\n_version.py\n",
+        "app.py": "one = 1\n", "pkg/mod.py": "two = 2\n", "pkg/old.py": "old = 1\n" * 9,
+        "run.sh": "#!/bin/sh\n", ".gitignore": "build/\n*.pyc\n.venv/\n_version.py\n",
     })  # fmt: skip
     (root / "run.sh").chmod(0o755)
+    (root / "link").unlink(missing_ok=True)
     (root / "link").symlink_to("app.py")
     git(root, "add", "-A")
-    git(root, "commit", "-qm", "first")
-    git(root, "tag", "-am", "v1", "v1")
-    git(root, "branch", "other")
+    git(root, "commit", "-q", "--allow-empty", "-m", "first")
+    git(root, "tag", "-f", "-am", "v1", "v1")
+    git(root, "branch", "-f", "other")
     write(root, {"app.py": "one = 1\nthree = 3\n"})
     git(root, "commit", "-qam", "second")
     return root
@@ -53,7 +54,7 @@ def _entry(path: Path) -> tuple[object, ...]:
     kind = stat.S_IFMT(status.st_mode)
     content: object = None
     if stat.S_ISLNK(status.st_mode):
-        content = os.readlink(os.fsencode(path))
+        content = str(path.readlink())
     elif stat.S_ISREG(status.st_mode):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
     return kind, stat.S_IMODE(status.st_mode), status.st_mtime_ns, content
@@ -165,9 +166,10 @@ NON_UTF8 = os.fsdecode(b"latin-\xe9.txt")
 def untracked(root: Path) -> Path:
     start(root)
     write(root, {
-        "new/deep/file.py": "new\n", "line\nbreak.txt": "newline", "ümläut \"q\" 'x'.txt": "ü", NON_UTF8: b"\xe9",
-        ".env": "TOKEN=1", "keys/id_rsa": "private", "empty": "", "build/out.o": "ignored", "_version.py": "v",
-        "tool": "#!/bin/sh\n", "-dash": "dash", ":(top)magic": "magic", "*": "star",
+        "new/deep/file.py": "new\n", "line\nbreak.txt": "newline", "ümläut \"q\" 'x'.txt": "ü",
+        NON_UTF8: b"\xe9", ".env": "TOKEN=1", "keys/id_rsa": "private", "empty": "",
+        "build/out.o": "ignored", "_version.py": "v", "tool": "#!/bin/sh\n",
+        "-dash": "dash", ":(top)magic": "magic", "*": "star",
     })  # fmt: skip
     (root / "tool").chmod(0o755)
     (root / "dangling").symlink_to("/nowhere/at/all")
@@ -367,9 +369,9 @@ def odd_path(root: Path) -> Path:
 
 
 HOOKS = (
-    "pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "post-checkout", "post-merge", "pre-auto-gc",
-    "post-index-change", "reference-transaction", "post-rewrite", "applypatch-msg", "fsmonitor-watchman", "pre-push",
-    "post-update", "update",
+    "pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "post-checkout", "post-merge",
+    "pre-auto-gc", "post-index-change", "reference-transaction", "post-rewrite", "applypatch-msg",
+    "fsmonitor-watchman", "pre-push", "post-update", "update",
 )  # fmt: skip
 
 
@@ -377,7 +379,8 @@ def programs(root: Path) -> Path:
     """Everything that could make git start a program of the user's or the repository's."""
     start(root)
     write(root, {
-        ".gitattributes": "*.py filter=marked diff=marked\n*.sh filter=long=name\n",
+        ".gitattributes": "*.py diff=marked\n*.dat filter=marked\n*.bin filter=long=name\n",
+        "stored.dat": "as it is stored\n", "same.bin": "the same\n",
     })  # fmt: skip
     git(root, "add", "-A")
     git(root, "commit", "-qm", "attributes")
@@ -388,7 +391,7 @@ def programs(root: Path) -> Path:
         (root / ".git/hooks" / name).symlink_to(hook)
     for key in ("core.fsmonitor", "diff.external", "filter.marked.clean", "filter.marked.smudge",
                 "filter.long=name.process", "diff.marked.textconv", "diff.marked.command", "gpg.program",
-                "core.editor", "core.pager", "credential.helper", "core.askPass", "core.sshCommand"):  # fmt: skip
+                "core.editor", "core.pager", "credential.helper", "core.askPass"):  # fmt: skip
         git(root, "config", key, str(hook))
     for key in ("commit.gpgSign", "tag.gpgSign", "filter.marked.required", "log.showSignature"):
         git(root, "config", key, "true")
@@ -396,7 +399,7 @@ def programs(root: Path) -> Path:
     git(root, "config", "gc.autoDetach", "false")
     git(root, "config", "diff.noprefix", "true")
     git(root, "config", "color.ui", "always")
-    write(root, {"app.py": "programs\n"})
+    write(root, {"app.py": "programs\n", "stored.dat": "as the user sees it\n", "new.bin": "new"})
     return root
 
 
@@ -412,9 +415,9 @@ CASES: dict[str, Case] = {
     "untracked": Case(
         untracked,
         {"new/deep/file.py": b"new\n", "line\nbreak.txt": b"newline", NON_UTF8: b"\xe9", "empty": b"",
-         "ümläut \"q\" 'x'.txt": "ü".encode(), "dangling": b"/nowhere/at/all", "folder-link": b"pkg", "-dash": b"dash",
-         ":(top)magic": b"magic", "*": b"star", "tool": b"#!/bin/sh\n", ".env": None, "keys/id_rsa": None,
-         "build/out.o": None, "_version.py": None, "fifo": None},
+         "ümläut \"q\" 'x'.txt": "ü".encode(), "dangling": b"/nowhere/at/all", "folder-link": b"pkg",
+         "-dash": b"dash", ":(top)magic": b"magic", "*": b"star", "tool": b"#!/bin/sh\n",
+         ".env": None, "keys/id_rsa": None, "build/out.o": None, "_version.py": None, "fifo": None},
         (".env", "keys/id_rsa"),
     ),
     "special_over_tracked": Case(
@@ -432,7 +435,7 @@ CASES: dict[str, Case] = {
     ),
     "nested_worktree": Case(
         nested_worktree,
-        {"nested/plain.txt": b"beside them\n", "nested/tree/app.py": None, "nested/tree": None, "nested/repo": None},
+        {"nested/plain.txt": b"beside them\n", "nested/tree": None, "nested/repo": None},
         ("nested/repo/", "nested/tree/"),
     ),
     "linked_worktree": Case(linked_worktree, {"app.py": b"in the linked worktree\n"}),
@@ -454,5 +457,10 @@ CASES: dict[str, Case] = {
     "separate_git_dir": Case(separate_git_dir, {"app.py": b"separate\n"}),
     "sha256": Case(sha256, {"app.py": b"sha256\n"}),
     "odd_path": Case(odd_path, {"app.py": b"odd\n"}),
-    "programs": Case(programs, {"pkg/mod.py": b"two = 2\n"}),
+    "programs": Case(
+        programs,
+        {"app.py": b"programs\n", "stored.dat": b"as it is stored\n", "same.bin": b"the same\n",
+         "new.bin": None},
+        ("new.bin", "stored.dat"),
+    ),
 }  # fmt: skip
