@@ -16,6 +16,7 @@ from agent_ls.cancel import CancelToken
 from agent_ls.errors import ProviderError, UsageError
 from agent_ls.events import read_events
 from agent_ls.models._estimate import estimate_tokens
+from agent_ls.models.prices import hosted_model
 from agent_ls.models.protocol import (
     Capabilities,
     Done,
@@ -117,19 +118,31 @@ def reply_to_events(data: Mapping[str, Any]) -> list[ModelEvent]:
     return events
 
 
+def _window(model: str) -> int:
+    """The window that the recorded model had when none was configured: it decides what a prompt holds."""
+    if model.startswith("local:"):
+        return 8192
+    known = hosted_model(model)
+    return known.window if known else 200_000
+
+
 class ReplayBackend:
-    """Answers from a session's event file. Calls that the session never got an answer to are skipped."""
+    """Answers from a session's event file. Calls that the session never got an answer to are skipped.
+
+    Its capabilities are those of the recorded model, so that prompts come out the same.
+    """
 
     def __init__(self, file: Path, *, window: int | None = None) -> None:
         self.name = f"replay:{file}"
         self._calls: list[tuple[Mapping[str, Any], list[ModelEvent]]] = []
         self._next = 0
-        recorded_model = ""
+        recorded_model, recorded_window = "", None
         asked: dict[int, Mapping[str, Any]] = {}
         try:
             for event in read_events(file):
                 if event.kind == "session_started":
                     recorded_model = str(event.data.get("model", ""))
+                    recorded_window = (event.data.get("settings") or {}).get("context_window")
                 elif event.kind == "model_call":
                     asked[event.data["n"]] = event.data
                 elif event.kind == "model_reply":
@@ -144,9 +157,9 @@ class ReplayBackend:
         self.recorded_model = recorded_model
         local = recorded_model.startswith("local:")
         self.capabilities = Capabilities(
-            window=window or (8192 if local else 200_000),
+            window=window or recorded_window or _window(recorded_model),
             tools=any(call.get("tools") for call, _ in self._calls),
-            json_schema=True,
+            json_schema=not recorded_model.startswith("anthropic:"),
             grammar=local,
             local=local,
         )
