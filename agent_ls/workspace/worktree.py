@@ -172,6 +172,8 @@ class Worktree:
 
     def read_blob(self, tree: str, path: str) -> bytes | None:
         """The content of a file in a tree (a symbolic link's target); None for anything else."""
+        if not path or "\0" in path or path.startswith("/") or ".." in path.split("/"):
+            return None
         raw = self._repo.git("ls-tree", "-z", "--full-tree", tree, "--", path, text=False)
         for entry in split_z(raw.data):
             meta, name = entry.split("\t", 1)

@@ -174,7 +174,7 @@ def shared_tree(tmp_path_factory: pytest.TempPathFactory) -> Worktree:
     return open_tree(area / "repo", area / "work")[2]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=STEPS, second=STEPS)
 def test_any_two_states_are_kept_apart(
     first: list[tuple[str, bytes | None]], second: list[tuple[str, bytes | None]], shared_tree: Worktree
@@ -458,7 +458,7 @@ def _shut(tree: Worktree) -> None:
 
 def _deep(tree: Worktree) -> None:
     path = tree.path
-    for _ in range(1200):
+    for _ in range(1050):
         path = path / "d"
         path.mkdir(exist_ok=True)
 
