@@ -339,8 +339,10 @@ def _translations(view: View) -> list[tuple[Path, Path]]:
 
 
 def _unmask_signal(result: ProcessResult) -> ProcessResult:
-    """bwrap reports a child killed by signal N as exit code 128 + N, as a shell does."""
+    """What bwrap's exit code 1 (nothing could be started) and 128 + N (killed by signal N) stand for."""
     code = result.exit_code
+    if code == 1 and result.output.startswith("bwrap: ") and result.output.count("\n") <= 1:
+        return evolve(result, exit_code=None, started=False)
     if code is not None and 128 < code <= 128 + 31:
         return evolve(result, exit_code=None, signal=code - 128)
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal as signals
 from collections import Counter
+from pathlib import Path
 from typing import Literal
 
 from agent_ls.sandbox.process import ProcessResult
@@ -18,9 +19,16 @@ _OUTPUT_KEPT = 20_000
 
 
 def judge(
-    plan: TestPlan, process: ProcessResult, records: Records, requested: tuple[str, ...] | None
+    plan: TestPlan,
+    process: ProcessResult,
+    records: Records,
+    requested: tuple[str, ...] | None,
+    root: Path,
 ) -> TestRun:
-    """The run of pytest or unittest that `process` and our plugin's records describe."""
+    """The run of pytest or unittest that `process` and our plugin's records describe.
+
+    `root` is the tree that was tested: what it lacks is the environment's fault, what it holds its own.
+    """
     tests = _in_order(records)
     ended_early = process.timed_out or process.cancelled or process.problem is not None
     if records.exit_status is None and records.running:
@@ -56,7 +64,7 @@ def judge(
 
     if not process.started and not process.cancelled:
         return finish("env_broken", f"the tests can't be started: {process.output}", _INTERPRETER_REMEDY)
-    broken = _broken(plan, process, records, tests)
+    broken = _broken(plan, process, records, tests, root)
     if broken is not None and not (process.timed_out or process.cancelled):
         return finish("env_broken", *broken)
     if process.timed_out or process.cancelled:
@@ -131,7 +139,7 @@ _NO_MODULE = re.compile(r"No module named '?([\w.]+)'?")
 
 
 def _broken(
-    plan: TestPlan, process: ProcessResult, records: Records, tests: list[TestResult]
+    plan: TestPlan, process: ProcessResult, records: Records, tests: list[TestResult], root: Path
 ) -> tuple[str, str] | None:
     """Why the run says nothing about the code, and the remedy; None when it does say something."""
     output = process.output
@@ -164,11 +172,11 @@ def _broken(
                 return text.format(*groups), remedy.format(*groups)
     module_errors = records.collect_errors
     if module_errors and len(module_errors) == len(tests):
-        return _all_modules_broken(plan, records, where)
+        return _all_modules_broken(plan, records, where, root)
     if tests:
         return None
     missing = _NO_MODULE.search(output)
-    if missing and not records.started:
+    if missing and not records.started and "conftest" not in output:
         return f"the module {missing.group(1)} is missing", f"Install it: `{where} {missing.group(1)}`."
     if records.internal_error is not None or records.exit_status == 3:
         return f"pytest failed internally: {records.internal_error or _last_lines(output)}", _DOCTOR
@@ -184,7 +192,7 @@ def _broken(
             "no tests were collected",
             "Name the tests' folder in the test command or in pytest's `testpaths`.",
         )
-    if not records.started or records.exit_status == 4:
+    if not records.started or records.exit_status == 4 or not records.running:
         return f"the test command does not work: {_last_lines(output)}", _DOCTOR
     return None
 
@@ -192,30 +200,49 @@ def _broken(
 _DOCTOR = "Run the test command by hand; `agent-ls doctor` shows which command and interpreter are used."
 
 
-def _all_modules_broken(plan: TestPlan, records: Records, where: str) -> tuple[str, str]:
+def _all_modules_broken(plan: TestPlan, records: Records, where: str, root: Path) -> tuple[str, str] | None:
+    """No test module could be imported: the environment's fault, or that of the code under test?"""
     errors = list(records.collect_errors.values())
-    missing = Counter(
-        records.missing_modules[name] for name in records.collect_errors if name in records.missing_modules
-    )
-    if missing:
-        names = [name for name, _ in missing.most_common(3)]
-        top = names[0].partition(".")[0]
+    names = [records.missing_modules[error.id] for error in errors if error.id in records.missing_modules]
+    absent = [name for name in names if not _in_project(name, root)]
+    if absent and len(names) == len(errors):
+        missing = [name for name, _ in Counter(absent).most_common(3)]
+        top = missing[0].partition(".")[0]
         return (
-            f"no test module can be imported: the module {', '.join(names)} is missing",
+            f"no test module can be imported: the module {', '.join(missing)} is missing",
             f"Install the project and its test dependencies for {plan.interpreter} (`{where} {top}`, "
             f"`{where} -e .`), or choose another interpreter.",
         )
-    kinds = {error.error_type for error in errors}
-    if kinds == {"SyntaxError"} and len(errors) > 1:
+    if {error.error_type for error in errors} == {"SyntaxError"}:
+        places = {place for error in errors for place in _SYNTAX_PLACE.findall(error.message or "")[-1:]}
+        if len(places) > 1:
+            return (
+                f"every test module is a syntax error for {plan.interpreter}: probably the wrong Python",
+                _INTERPRETER_REMEDY,
+            )
+    if all(error.stack and _is_installed(error.stack[-1].file) for error in errors):
+        lines = (errors[0].message or "").strip().splitlines()
         return (
-            f"every test module is a syntax error for {plan.interpreter}: probably the wrong Python",
-            _INTERPRETER_REMEDY,
+            f"no test module can be imported, an installed package fails: {lines[-1] if lines else ''}",
+            f"Make `{plan.interpreter} -m {plan.kind}` work first; `agent-ls doctor` shows what is used.",
         )
-    first = (errors[0].message or "").strip().splitlines()
-    return (
-        f"no test module can be imported: {first[-1] if first else errors[0].id}",
-        f"Make `{plan.interpreter} -m {plan.kind}` work first; `agent-ls doctor` shows what is used.",
-    )
+    return None
+
+
+_SYNTAX_PLACE = re.compile(r'File "([^"]+)", line \d+')
+
+
+def _is_installed(file: str) -> bool:
+    return any(part in file for part in ("site-packages/", "dist-packages/", "/lib/python"))
+
+
+def _in_project(module: str, root: Path) -> bool:
+    """Whether the tree holds what a missing module is a part of: the code is at fault, not the installation.
+
+    A missing top-level package that lies in the tree is not installed: that is the environment's fault.
+    """
+    top, _, rest = module.partition(".")
+    return bool(rest) and any((base / top).is_dir() for base in (root, root / "src", root / "lib"))
 
 
 def _last_lines(output: str) -> str:

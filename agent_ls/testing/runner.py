@@ -113,7 +113,7 @@ class TestRunner:
                 output_cap=_OUTPUT_CAP,
             )
         self.coverage = records.coverage
-        return _verdict.judge(self.plan, process, records, requested)
+        return _verdict.judge(self.plan, process, records, requested, self.view.worktree)
 
     def _pytest_arguments(
         self,
@@ -160,7 +160,6 @@ class TestRunner:
         if requested is not None:
             (control / "ids.json").write_text(json.dumps(requested), "utf-8")
             env["AGENT_LS_IDS"] = str(self.sandbox.inside(self.view, control / "ids.json"))
-            return argv
         return [*argv, *self.plan.argv[position + 2 :]]
 
     def _run_command(

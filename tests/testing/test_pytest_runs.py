@@ -186,7 +186,7 @@ def test_settings_of_the_project_that_would_hide_outcomes_are_overridden(tmp_pat
     files = {
         "pyproject.toml": """
             [tool.pytest.ini_options]
-            addopts = "-x --lf --strict-markers --strict-config -q --tb=no -n 2"
+            addopts = "-x --lf --strict-markers --strict-config -q --tb=no -p xdist -n 2"
             cache_dir = ".my_cache"
             filterwarnings = ["error"]
         """,

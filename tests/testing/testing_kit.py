@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+from attrs import evolve
+
 from agent_ls.sandbox.confine import View, choose
 from agent_ls.settings import Settings
 from agent_ls.testing.plan import find_plan
@@ -39,6 +41,7 @@ def runner_for(
     for folder in (worktree, repo, scratch):
         folder.mkdir(exist_ok=True, parents=True)
     settings = settings or Settings(interpreter=sys.executable, test_command=command, test_timeout=120)
+    settings = evolve(settings, pass_env=(*settings.pass_env, "PYTEST_DISABLE_PLUGIN_AUTOLOAD"))
     plan = find_plan(worktree, repo, settings)
     sandbox = choose(mode)  # type: ignore[arg-type]
     return TestRunner(plan, sandbox, View(worktree, repo, scratch, network=network), settings)

@@ -4,10 +4,11 @@ Started with `-m agent_ls_inside.unittest_main [arguments of python -m unittest]
 of the pytest plugin. Ids are dotted names that `python -m unittest <id>` accepts.
 """
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: PTH123, UP028, RUF005
+# ruff: noqa: PTH100, PTH110, PTH112, PTH118, PTH123, UP028, RUF005
 
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -63,7 +64,7 @@ class Result(unittest.TestResult):
         details = details_of(error)
         message = None
         if error is not None:
-            message = cap("".join(traceback.format_exception(*strip(error))))
+            message = cap(text_of(error))
         elif reason:
             message = cap(str(reason))
         self.writer.write(
@@ -85,15 +86,22 @@ class Result(unittest.TestResult):
         missing = None
         if kind == "ModuleNotFoundError" and "'" in last[-1]:
             missing = last[-1].split("'")[1]
+        places = re.findall(r'^  File "([^"]+)", line (\d+), in (.+)$', text, re.MULTILINE)
+        places += [
+            (file, line, "")
+            for file, line in re.findall(r'^  File "([^"]+)", line (\d+)$', text, re.MULTILINE)
+        ]
+        stack = [[relative(file), int(line), name] for file, line, name in places]
+        stack = inside_root(stack)
         self.writer.write(
             "collect_error",
             id=test.id().rpartition("_FailedTest.")[2],
-            file=None,
-            line=None,
+            file=stack[-1][0] if stack else None,
+            line=stack[-1][1] if stack else None,
             message=cap(text),
             error_type=kind,
             missing_module=missing,
-            stack=[],
+            stack=stack,
         )
 
     def worse(self, outcome, error):
@@ -147,9 +155,7 @@ class Result(unittest.TestResult):
                 duration=0.0,
                 file=file,
                 line=line,
-                message=cap(name + "\n" + "".join(traceback.format_exception(*strip(err))))
-                if err
-                else reason,
+                message=cap(name + "\n" + text_of(err)) if err else reason,
                 **details_of(err),
             )
 
@@ -163,6 +169,13 @@ def strip(err):
     while trace is not None and "__unittest" in trace.tb_frame.f_globals:
         trace = trace.tb_next
     return kind, value, trace
+
+
+def text_of(err):
+    formatted = traceback.TracebackException(*strip(err))
+    frames = [frame for frame in formatted.stack if "agent_ls_inside" not in frame.filename]
+    formatted.stack = traceback.StackSummary.from_list(frames)
+    return "".join(formatted.format())
 
 
 def details_of(err):
@@ -204,13 +217,11 @@ def flatten(suite):
 class Runner:
     """Stands in for TextTestRunner in unittest.main, which parses arguments and loads the tests."""
 
-    def __init__(self, writer):
-        self.writer = writer
+    writer: Any = None
 
-    def __call__(self, **options):
+    def __init__(self, **options):
         self.failfast = bool(options.get("failfast")) or os.environ.get("AGENT_LS_FAILFAST") == "1"
         self.buffer = bool(options.get("buffer"))
-        return self
 
     def run(self, suite):
         tracer = Tracer() if os.environ.get("AGENT_LS_TRACE") == "1" else None
@@ -244,23 +255,66 @@ class Runner:
         os._exit(124)
 
 
+def loose_folders():
+    """Test folders that are no packages: discovery from the root passes them by."""
+    return [
+        name
+        for name in ("tests", "test")
+        if os.path.isdir(name) and not os.path.exists(os.path.join(name, "__init__.py"))
+    ]
+
+
+class Loader(unittest.TestLoader):
+    """Discovery from the root also looks into `tests` when that is no package."""
+
+    def discover(self, start_dir, pattern="test*.py", top_level_dir=None):
+        suite = super().discover(start_dir, pattern, top_level_dir)
+        if start_dir == "." and top_level_dir is None:
+            for name in loose_folders():
+                suite.addTests(unittest.TestLoader().discover(name, pattern, name))
+        return suite
+
+
+def tops(arguments):
+    """The top-level folders of `discover [-s START] [-t TOP]`, as absolute paths."""
+    if not arguments or arguments[0] != "discover":
+        return [os.path.abspath(name) for name in loose_folders()] if not arguments else []
+    values = {}
+    for option, long in (("-s", "--start-directory"), ("-t", "--top-level-directory")):
+        for index, argument in enumerate(arguments):
+            if argument in (option, long) and index + 1 < len(arguments):
+                values[option] = arguments[index + 1]
+            elif argument.startswith(long + "="):
+                values[option] = argument[len(long) + 1 :]
+    place = values.get("-t") or values.get("-s")
+    return [os.path.abspath(place)] if place else [os.path.abspath(name) for name in loose_folders()]
+
+
 def is_load_error(test):
     return type(test).__module__ + "." + type(test).__name__ == _FAILED_LOAD
 
 
 def main():
     writer = Writer(os.environ["AGENT_LS_RESULTS"])
+    Runner.writer = writer
     writer.write("start", runner="unittest", version=sys.version.split()[0], rootdir=".")
     arguments = sys.argv[1:]
     ids_file = os.environ.get("AGENT_LS_IDS")
     if ids_file:
         with open(ids_file, encoding="utf-8") as file:
-            arguments = json.load(file)
+            ids = json.load(file)
+        # Names are relative to where discovery had its top.
+        sys.path[1:1] = tops(arguments)
+        arguments = ids
     # `-m agent_ls_inside...` put the current folder first, as `python -m unittest` does.
     code = 0
     try:
         program = unittest.main(
-            module=None, argv=["python -m unittest"] + list(arguments), testRunner=Runner(writer), exit=False
+            module=None,
+            argv=["python -m unittest"] + list(arguments),
+            testRunner=Runner,
+            testLoader=Loader(),
+            exit=False,
         )
         code = 0 if program.result.wasSuccessful() else 1
     except SystemExit as stop:
