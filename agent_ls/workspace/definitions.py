@@ -190,7 +190,7 @@ def _first(node: Node) -> Node:
 
 def _signature(node: Node) -> str:
     body = node.child_by_field_name("body") or node.child_by_field_name("consequence")
-    value = node.child_by_field_name("value")
+    value = node.child_by_field_name("value") or node.child_by_field_name("right")
     if body is None and value is not None:
         body = value.child_by_field_name("body")
     source = node.text or b""

@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 
 from agent_ls.errors import ToolRefused
 from agent_ls.workspace.matching import find_place
-from agent_ls.workspace.paths import normalise
+from agent_ls.workspace.paths import normalise, resolve_inside
 from agent_ls.workspace.text import NotText, TextFile, check_size, write_atomic
 
 
@@ -114,10 +114,11 @@ class Plan:
     def apply(self) -> EditResult:
         """Write everything, or nothing: an OSError on the way puts back what was already done.
 
-        Raises ToolRefused when a file is no longer as it was when the plan was made.
+        Raises ToolRefused when a file or the way to it is no longer as it was when the plan was made.
         """
         for change in self.changes:
-            if _load(self.targets[change.path]) != change.before:
+            target = resolve_inside(self.root, change.path, for_write=True)
+            if target != self.targets[change.path] or _load(target) != change.before:
                 raise ToolRefused(f"{change.path} was changed by someone else; read it again")
         done: list[FileChange] = []
         made: list[Path] = []
@@ -127,14 +128,29 @@ class Plan:
                 made += _missing_parents(self.root, self.targets[change.path])
                 done.append(change)
                 _put(self.root, self.targets[change.path], change.after)
-        except OSError as error:
-            for change in reversed(done):
-                _put(self.root, self.targets[change.path], change.before)
-            for folder in reversed(made):
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
-            raise ToolRefused(f"the edit failed and was taken back: {error}") from error
+        except BaseException as error:
+            lost = self._take_back(done, made)
+            if not isinstance(error, OSError):
+                raise
+            if lost:
+                raise ToolRefused(
+                    f"the edit failed ({error.strerror}), and could not be put back: {', '.join(lost)}"
+                ) from error
+            raise ToolRefused(f"the edit failed and was taken back: {error.strerror}") from error
         return EditResult(self.diff(), self.files)
+
+    def _take_back(self, done: Sequence[FileChange], made: Sequence[Path]) -> list[str]:
+        """Undo what was written; the paths for which that failed."""
+        lost = []
+        for change in reversed(done):
+            try:
+                _put(self.root, self.targets[change.path], change.before)
+            except OSError:
+                lost.append(change.path)
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        return lost
 
 
 def plan_edits(files: Files, edits: Sequence[Edit]) -> Plan:

@@ -104,12 +104,14 @@ def matching_globs(paths: Sequence[str], globs: Sequence[str]) -> list[str]:
     """The paths that match `globs` (see `Workspace.list`); only negated globs mean "all but these"."""
     import pathspec
 
-    patterns = [*globs] if any(not glob.startswith("!") for glob in globs) else ["*", *globs]
+    wanted = [glob for glob in globs if not glob.startswith("!")] or ["*"]
     try:
-        spec = pathspec.GitIgnoreSpec.from_lines(patterns)
+        # Two sets, so that "!docs" takes away all below docs, which one list of patterns would not.
+        included = pathspec.GitIgnoreSpec.from_lines(wanted)
+        excluded = pathspec.GitIgnoreSpec.from_lines(glob[1:] for glob in globs if glob.startswith("!"))
     except ValueError as error:
         raise ToolRefused(f"not a valid glob among {list(globs)}: {error}") from None
-    return [path for path in paths if spec.match_file(path)]
+    return [path for path in paths if included.match_file(path) and not excluded.match_file(path)]
 
 
 def check_syntax(change: FileChange) -> None:
