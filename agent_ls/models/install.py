@@ -121,6 +121,8 @@ def _from_hub(model: LocalModel, part: Path, progress: Progress, cancel: CancelT
     """Append what is missing with a Range request. Raises _Unreachable."""
     import httpx
 
+    from agent_ls.models._http import Connection
+
     source = model.hub
     if source is None:
         raise _Unreachable("not published there")
@@ -128,13 +130,14 @@ def _from_hub(model: LocalModel, part: Path, progress: Progress, cancel: CancelT
     have = part.stat().st_size if part.exists() else 0
     if have == model.bytes:
         return
+    connection = Connection.new()
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
         # The hub answers with a redirect to its file store; nothing secret is sent, so following is safe.
         with (
+            cancel.on_cancel(connection.abort),
             httpx.Client(timeout=httpx.Timeout(30.0, connect=10.0), follow_redirects=True) as client,
-            client.stream("GET", url, headers=headers) as response,
-            cancel.on_cancel(response.close),
+            client.stream("GET", url, headers=headers, extensions={"trace": connection.trace}) as response,
         ):
             if response.status_code not in (200, 206):
                 raise _Unreachable(f"{response.status_code} {response.reason_phrase}")
@@ -143,7 +146,7 @@ def _from_hub(model: LocalModel, part: Path, progress: Progress, cancel: CancelT
             with part.open("r+b" if have else "wb") as file:
                 file.seek(have)
                 file.truncate()
-                for chunk in response.iter_bytes(_CHUNK):
+                for chunk in response.iter_raw():
                     cancel.raise_if_cancelled()
                     have += len(chunk)
                     if have > model.bytes:

@@ -114,8 +114,9 @@ def start_server(
 class LocalBackend:
     """A GGUF file run by llama.cpp. Loaded at the first call, or by `load`.
 
-    Answers are deterministic for a given seed, temperature and thread count. A request without a
-    temperature is answered greedily.
+    The same calls in the same order, with seeds and an equal thread count, give the same answers. (What
+    is in the prompt cache changes the last bits of a sum, and so, rarely, a sampled token.) A request
+    without a temperature is answered greedily.
     """
 
     def __init__(
