@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 MAX_FILE = 64_000_000
@@ -39,13 +39,19 @@ def decoded(data: bytes) -> str | None:
 
 
 def scan(
-    root: Path, files: Sequence[str], pattern: re.Pattern[str], deadline: float
+    root: Path,
+    files: Sequence[str],
+    pattern: re.Pattern[str],
+    deadline: float,
+    between: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[str, int, int, str]]:
     """(path, line, column, text) of the first match in each line that has one; lines and columns from 1.
 
-    Raises OutOfTime between two files once `time.monotonic()` has passed `deadline`.
+    Raises OutOfTime between two files once `time.monotonic()` has passed `deadline`, and whatever
+    `between`, called there too, raises.
     """
     for rel in files:
+        between()
         if time.monotonic() > deadline:
             raise OutOfTime(rel)
         path = root / rel

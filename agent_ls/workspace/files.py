@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from agent_ls.cancel import CancelToken
 from agent_ls.errors import ToolRefused
 from agent_ls.workspace.edits import Edit, EditResult, FileChange, Plan, plan_edits
 from agent_ls.workspace.matching import numbered
@@ -18,10 +19,14 @@ _SHOWN_AROUND = 6
 
 
 class Workspace:
-    """One working tree. Paths go in and out relative to `root`, with "/"; see `paths` for what is refused."""
+    """One working tree. Paths go in and out relative to `root`, with "/"; see `paths` for what is refused.
 
-    def __init__(self, root: Path) -> None:
+    Once `cancel` is set, listing and searching raise Cancelled.
+    """
+
+    def __init__(self, root: Path, cancel: CancelToken | None = None) -> None:
         self.root = Path(os.path.realpath(root))
+        self.cancel = cancel
 
     def resolve(self, rel: str, for_write: bool = False) -> Path:
         """The real path of `rel`. Raises ToolRefused as `paths.resolve_inside`."""
@@ -65,7 +70,7 @@ class Workspace:
         env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         env["GIT_OPTIONAL_LOCKS"] = "0"
         try:
-            result = run_helper(argv, cwd=self.root, env=env, timeout=_GIT_TIMEOUT)
+            result = run_helper(argv, cwd=self.root, env=env, timeout=_GIT_TIMEOUT, cancel=self.cancel)
         except OSError:
             return None
         if result.returncode != 0:

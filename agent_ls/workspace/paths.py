@@ -89,11 +89,17 @@ def resolve_inside(root: Path, rel: str, for_write: bool = False) -> Path:
     at all (the file behind them must be named itself, so that one file has one name), and so are
     files with several hard links.
     """
-    plain = normalise(rel)
+    real_root = Path(os.path.realpath(root))
+    try:
+        plain = normalise(rel)
+    except ToolRefused as error:
+        meant = _meant(real_root, rel)
+        if meant is not None:
+            error.remedy = f"Perhaps you mean {meant}."
+        raise
     reason = _forbidden(plain, for_write)
     if reason is not None:
         raise ToolRefused(f"{reason}; it is off limits")
-    real_root = Path(os.path.realpath(root))
     path = real_root / plain
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(real_root):
@@ -124,6 +130,20 @@ def resolve_inside(root: Path, rel: str, for_write: bool = False) -> Path:
     if for_write and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         raise ToolRefused(f"{plain!r} has {status.st_nlink} hard links: another file would change with it")
     return real
+
+
+def _meant(root: Path, rel: str) -> str | None:
+    """The longest end of an absolute path that is a file of the repository: test output shows such paths."""
+    if not rel.startswith("/") or "\0" in rel:
+        return None
+    parts = [part for part in rel.split("/") if part not in ("", ".")]
+    if len(rel) > _MAX_PATH or ".." in parts:
+        return None
+    ends = ("/".join(parts[start:]) for start in range(1, len(parts)))
+    try:
+        return next((end for end in ends if (root / end).is_file() and _forbidden(end, False) is None), None)
+    except (OSError, ValueError):
+        return None
 
 
 _SECRET_NAMES = (

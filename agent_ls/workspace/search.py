@@ -97,7 +97,7 @@ def find_lines(
     deadline = time.monotonic() + seconds
     program = shutil.which("rg")
     if program is not None:
-        result = _ripgrep(program, workspace.root, files, query, regex, word, ignore_case, limit, deadline)
+        result = _ripgrep(program, workspace, files, query, regex, word, ignore_case, limit, deadline)
         if result is not None:
             return result
     try:
@@ -107,8 +107,8 @@ def find_lines(
             f"{query!r} is not a valid regular expression: {error}", "Search for it as plain text instead."
         ) from None
     if regex:
-        return _own_process(workspace.root, files, pattern, ignore_case, limit, seconds)
-    return _own(workspace.root, files, pattern, ignore_case, limit, deadline)
+        return _own_process(workspace, files, pattern, ignore_case, limit, seconds)
+    return _own(workspace, files, pattern, ignore_case, limit, deadline)
 
 
 def _has_capital(query: str, regex: bool) -> bool:
@@ -117,13 +117,14 @@ def _has_capital(query: str, regex: bool) -> bool:
 
 
 def _own(
-    root: Path, files: Sequence[str], pattern: str, ignore_case: bool, limit: int, deadline: float
+    workspace: Workspace, files: Sequence[str], pattern: str, ignore_case: bool, limit: int, deadline: float
 ) -> SearchResult:
     """In this process: an escaped literal can't run away."""
     compiled = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
     found: list[Hit] = []
+    between = workspace.cancel.raise_if_cancelled if workspace.cancel is not None else lambda: None
     try:
-        for item in _grep.scan(root, files, compiled, deadline):
+        for item in _grep.scan(workspace.root, files, compiled, deadline, between):
             if len(found) == limit:
                 return SearchResult(tuple(found), False, f"only the first {limit} hits are shown")
             found.append(Hit(*item))
@@ -133,13 +134,13 @@ def _own(
 
 
 def _own_process(
-    root: Path, files: Sequence[str], pattern: str, ignore_case: bool, limit: int, seconds: float
+    workspace: Workspace, files: Sequence[str], pattern: str, ignore_case: bool, limit: int, seconds: float
 ) -> SearchResult:
     """In a process of its own, with a deadline, since a regular expression may take exponential time."""
     from agent_ls.sandbox.process import run_helper
 
     task = {
-        "root": str(root),
+        "root": str(workspace.root),
         "files": list(files),
         "pattern": pattern,
         "ignore_case": ignore_case,
@@ -147,7 +148,13 @@ def _own_process(
         "seconds": seconds,
     }
     argv = [sys.executable, "-I", "-S", str(Path(_grep.__file__))]
-    result = run_helper(argv, cwd=root, input=json.dumps(task).encode(), timeout=seconds + 5)
+    result = run_helper(
+        argv,
+        cwd=workspace.root,
+        input=json.dumps(task).encode(),
+        timeout=seconds + 5,
+        cancel=workspace.cancel,
+    )
     hits: list[Hit] = []
     end: dict[str, str] = {"end": "timeout", "path": "every file"}
     for line in result.stdout.splitlines():
@@ -166,7 +173,7 @@ def _own_process(
 
 def _ripgrep(
     program: str,
-    root: Path,
+    workspace: Workspace,
     files: Sequence[str],
     query: str,
     regex: bool,
@@ -198,7 +205,9 @@ def _ripgrep(
         if left <= 0:
             return SearchResult(tuple(hits), False, f"the time was up before {files[start]} was searched")
         chunk = [f"./{path}" for path in files[start : start + _CHUNK]]
-        result = run_helper([*argv, "--", query, *chunk], cwd=root, env=env, timeout=left)
+        result = run_helper(
+            [*argv, "--", query, *chunk], cwd=workspace.root, env=env, timeout=left, cancel=workspace.cancel
+        )
         if result.timed_out:
             return SearchResult(tuple(hits), False, f"the time was up before {files[start]} was searched")
         if result.returncode == 2 and b"regex" in result.stderr:

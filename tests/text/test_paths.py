@@ -105,6 +105,16 @@ def test_own_configuration_and_secrets(root: Path, rel: str, read: bool, write: 
                 resolve_inside(root, rel, for_write)
 
 
+def test_an_absolute_path_into_the_repository_is_answered_with_the_relative_one(root: Path) -> None:
+    for rel in (f"{root}/src/a.py", "/home/someone/project/src/a.py"):
+        with pytest.raises(ToolRefused, match=r"absolute.*\nPerhaps you mean src/a\.py\."):
+            resolve_inside(root, rel)
+    for rel in ("/etc/.git/config", "/src", "/a/../src/a.py"):
+        with pytest.raises(ToolRefused, match="absolute") as caught:
+            resolve_inside(root, rel)
+        assert "Perhaps" not in str(caught.value)
+
+
 def refuses(root: Path, rel: str, *, read: bool = True) -> None:
     for for_write in (False, True) if read else (True,):
         with pytest.raises(ToolRefused):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_ls.errors import ToolRefused
+from agent_ls.cancel import CancelToken
+from agent_ls.errors import Cancelled, ToolRefused
 from agent_ls.workspace import search as search_module
 from agent_ls.workspace.files import Workspace
 from agent_ls.workspace.search import _parse_ripgrep, search
@@ -150,6 +152,24 @@ def test_no_time_left(workspace: Workspace) -> None:
     result = search(workspace, "area", seconds=-1)
     assert not result.complete
     assert "time was up" in result.note
+
+
+def test_a_cancelled_search_stops(workspace: Workspace) -> None:
+    workspace.cancel = CancelToken()
+    workspace.cancel.cancel()
+    for regex in (False, True):
+        with pytest.raises(Cancelled):
+            search(workspace, "area", regex=regex)
+
+
+def test_a_search_is_cancelled_while_an_expression_runs_away(workspace: Workspace) -> None:
+    (workspace.root / "run.txt").write_text("a" * 60 + "\n")
+    workspace.cancel = CancelToken()
+    timer = threading.Timer(0.3, workspace.cancel.cancel)
+    timer.start()
+    with pytest.raises(Cancelled):
+        search(workspace, r"(?=a)(a+)+b$", regex=True, globs=["run.txt"], seconds=60)
+    timer.join()
 
 
 def line(kind: str, **data: Any) -> bytes:
