@@ -141,7 +141,7 @@ def _project_name(repo: Path) -> str | None:
 
 def _executable(name: str, repo: Path) -> str | None:
     """An absolute path, not resolved further: a venv's python is a symlink that must stay one."""
-    if os.sep not in name:
+    if os.sep not in name and not (repo / name).exists():
         return shutil.which(name)
     path = Path(os.path.abspath(repo / Path(name).expanduser()))  # noqa: PTH100
     if path.is_dir():

@@ -51,7 +51,8 @@ def compare(baseline: TestRun, run: TestRun, asked: Sequence[str] = ()) -> Compa
         elif change == "regressed":
             regressed.append(test.id)
         elif change == "failing":
-            (still if wanted.names(test.id) else pre_existing).append(test.id)
+            asked_for = wanted.names(test.id) or wanted.inside(test)
+            (still if asked_for else pre_existing).append(test.id)
         elif wanted.names(test.id) and not passes(test.outcome):
             # Skipped before and after: an asked test that doesn't run is not solved.
             still.append(test.id)
@@ -72,7 +73,13 @@ def compare(baseline: TestRun, run: TestRun, asked: Sequence[str] = ()) -> Compa
         else:
             missing.append(old.id)
     known = [*before, *after]
-    missing += [name for name in wanted.ids if not any(matches(name, test_id) for test_id in known)]
+    broken_now = [test for test in run.tests if test.outcome is Outcome.ERROR]
+    missing += [
+        name
+        for name in wanted.ids
+        if not any(matches(name, test_id) for test_id in known)
+        and not any(_covers(test, name) for test in broken_now)
+    ]
     return Comparison(
         fixed=tuple(fixed),
         regressed=tuple(dict.fromkeys(regressed)),
@@ -100,6 +107,10 @@ class _Asked:
 
     def names(self, test_id: str) -> bool:
         return test_id in self._exact or any(matches(name, test_id) for name in self.ids)
+
+    def inside(self, broken: TestResult) -> bool:
+        """Whether an asked test would be in this module, which can't be imported."""
+        return broken.outcome is Outcome.ERROR and any(_covers(broken, name) for name in self.ids)
 
 
 def _module_error(test: TestResult, before: dict[str, TestResult]) -> TestResult | None:
