@@ -32,14 +32,15 @@ def parse_diff(diff: str, exists: Callable[[str], bool] | None = None) -> list[E
     from unidiff.errors import UnidiffParseError
 
     text = diff.replace("\r\n", "\n").replace("\r", "\n")
-    if "GIT binary patch" in text or re.search(r"^Binary files ", text, re.MULTILINE):
-        raise ToolRefused("binary patches are not accepted", _REMEDY)
     if not text.endswith("\n"):
         text += "\n"
     try:
         patch = PatchSet.from_string(_recounted(text))
-    except (UnidiffParseError, ValueError) as error:
-        raise ToolRefused(f"this is not a unified diff: {error}", _REMEDY) from None
+    except Exception as error:  # on odd input the parser raises NameError, AttributeError and more
+        reason = (
+            str(error).strip() if isinstance(error, UnidiffParseError) else "its headers don't fit together"
+        )
+        raise ToolRefused(f"this is not a unified diff: {reason}", _REMEDY) from None
     edits: list[Edit] = []
     for file in patch:
         edits += _file_edits(file, exists)
@@ -116,6 +117,8 @@ def _file_header(lines: list[str], index: int) -> bool:
 
 
 def _file_edits(file: PatchedFile, exists: Callable[[str], bool] | None) -> list[Edit]:
+    if file.is_binary_file or not file.source_file or not file.target_file:
+        raise ToolRefused("binary patches are not accepted", _REMEDY)
     source, target = _names(file.source_file, file.target_file, exists)
     if source is None and target is None:
         raise ToolRefused("a file of the diff has no name", _REMEDY)

@@ -101,3 +101,26 @@ def test_a_diff_gives_exactly_the_new_text(
             assert "quotes no line" in str(error) or "only blank lines" in str(error)
             return
         assert plan.changes[0].texts()[1] == after
+
+
+pieces = st.sampled_from(
+    [
+        "--- a/x.txt", "+++ b/x.txt", "--- /dev/null", "+++ /dev/null", "@@ -1 +1 @@",
+        "@@ -1,2 +1,3 @@ f", "@@", "@@ -0,0 +1 @@", "-a", "+b", " c", "",
+        "\\ No newline at end of file", "diff --git a/x.txt b/x.txt", "new file mode 100644",
+        "deleted file mode 100644", "rename from x.txt", "rename to y.txt", "index 1..2",
+        "Binary files a and b differ", "Binary file x has changed", "GIT binary patch", "---", "+++",
+        "--- ", "+++ ", "diff --git x y", "old mode 100644", "similarity index 100%", "```", "--- a/",
+        "+++ b/",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(pieces, max_size=14).map("\n".join) | st.text(max_size=40))
+def test_any_text_is_a_diff_or_refused(text: str) -> None:
+    try:
+        edits = parse_diff(text)
+    except ToolRefused as error:
+        assert error.message
+        return
+    assert edits
