@@ -12,8 +12,9 @@ import filecmp
 import glob
 import os
 import shutil
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -51,6 +52,7 @@ class Worktree:
     """A worktree at `path`, detached at the commit `base`.
 
     Trees are the currency: `write_tree` turns the files into one, `reset_to` the files back into it.
+    One process works on a worktree at a time; within it, calls from several threads take turns.
     """
 
     def __init__(self, repo: Repository, path: Path, base: str, admin: Path) -> None:
@@ -60,6 +62,7 @@ class Worktree:
         self._admin = admin
         # sparse only while it is populated: what is edited later counts wherever it lies
         self._repo = Repository.at(path, admin, repo.common_dir).with_setting("core.sparseCheckout", "false")
+        self._lock = threading.Lock()
         self._env = {"GIT_INDEX_FILE": str(admin / _INDEX)}
 
     @classmethod
@@ -121,9 +124,9 @@ class Worktree:
 
         Submodules stay as they are in the base, whatever lies in their directories.
         """
-        self._require()
-        store_changes(self._repo, self._env, self._changes())
-        return self._repo.git("write-tree", "--missing-ok", env=self._env).stdout.strip()
+        with self._owned():
+            store_changes(self._repo, self._env, self._changes())
+            return self._repo.git("write-tree", "--missing-ok", env=self._env).stdout.strip()
 
     def left_out(self) -> tuple[tuple[str, str], ...]:
         """(path, reason) of the files that `write_tree` does not store although they are not ignored."""
@@ -131,17 +134,15 @@ class Worktree:
 
     def reset_to(self, tree: str) -> None:
         """Make the files equal to `tree`: changes are undone, files that it lacks removed unless ignored."""
-        self._require()
-        listing = self._changes()
-        for path, _ in listing.left_out:
-            remove_tree(self.path / path.rstrip("/"))
-        store_changes(self._repo, self._env, listing)
-        self._repo.git("read-tree", "--reset", "-u", tree, env=self._env)
-        for path in self._noted(_HIDDEN):
-            if not os.path.lexists(self.path / path) and (self._user.root / path).is_file():
-                (self.path / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(self._user.root / path, self.path / path)
-        self._restore_link()
+        with self._owned():
+            listing = self._changes()
+            for path, _ in listing.left_out:
+                remove_tree(self.path / path.rstrip("/"))
+            store_changes(self._repo, self._env, listing)
+            self._repo.git("read-tree", "--reset", "-u", tree, env=self._env)
+            for path in self._noted(_HIDDEN):
+                self._show_again(path)
+            self._restore_link()
 
     def diff(self, old_tree: str, new_tree: str) -> str:
         """Unified diff between two trees, with `a/` and `b/`, renames found, binary files included.
@@ -270,6 +271,18 @@ class Worktree:
         self._note(_PLAIN, plain)
         self._note(_HIDDEN, hidden)
 
+    def _show_again(self, path: str) -> None:
+        """Take a file behind a filter from the user's tree once more, if it is missing."""
+        folder = self.path
+        for part in path.split("/")[:-1]:
+            folder = folder / part
+            if folder.is_symlink() or not folder.is_dir():  # a link could lead outside
+                remove_tree(folder)
+                folder.mkdir()
+        source, place = self._user.root / path, self.path / path
+        if not os.path.lexists(place) and source.is_file() and not source.is_symlink():
+            shutil.copy2(source, place)
+
     @staticmethod
     def _blobs(repo: Repository, env: dict[str, str]) -> dict[str, str]:
         """path -> id of the regular files in an index."""
@@ -283,9 +296,14 @@ class Worktree:
             return False
         return self._repo.git("ls-files", "-z", env=self._env, check=False).returncode == 0
 
-    def _require(self) -> None:
-        if self.path.is_symlink() or not self.path.is_dir():
-            raise GitError(f"the worktree {self.path} is gone", "`agent-ls resume` makes it anew.")
+    @contextlib.contextmanager
+    def _owned(self) -> Iterator[None]:
+        """One change of our index at a time; the lock file of a git that was killed is no obstacle."""
+        with self._lock:
+            if self.path.is_symlink() or not self.path.is_dir():
+                raise GitError(f"the worktree {self.path} is gone", "`agent-ls resume` makes it anew.")
+            (self._admin / f"{_INDEX}.lock").unlink(missing_ok=True)
+            yield
 
     def _restore_link(self) -> None:
         """Put `.git` back as git wrote it, in case a test run damaged it."""

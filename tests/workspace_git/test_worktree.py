@@ -165,12 +165,22 @@ STEPS = st.lists(
 @pytest.fixture(scope="module")
 def shared_tree(tmp_path_factory: pytest.TempPathFactory) -> Worktree:
     area = tmp_path_factory.mktemp("shared")
-    os.environ.setdefault("GIT_CONFIG_NOSYSTEM", "1")
     (area / "repo").mkdir()
     git(area / "repo", "init", "-q", "-b", "main")
     write(area / "repo", {"a.py": "x\n", ".gitignore": "build/\n"})
     git(area / "repo", "add", "-A")
-    git(area / "repo", "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "first")
+    git(
+        area / "repo",
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@b",
+        "-c",
+        "commit.gpgSign=false",
+        "commit",
+        "-qm",
+        "first",
+    )
     return open_tree(area / "repo", area / "work")[2]
 
 
@@ -354,10 +364,11 @@ def test_the_worktree_is_as_sparse_as_the_users_tree(root: Path, work: Path) -> 
 def test_files_behind_a_filter_are_shown_but_never_stored(root: Path, work: Path) -> None:
     """As with git-lfs and git-crypt: the tree holds a pointer or a cipher, the user's files the content."""
     start(root)
-    write(root, {".gitattributes": "*.dat filter=crypt\n", "a.dat": "stored form\n", "b.dat": "same\n"})
+    write(root, {".gitattributes": "*.dat filter=crypt\n", "a.dat": "stored form\n", "b.dat": "same\n",
+                 "deep/d.dat": "stored form\n"})  # fmt: skip
     git(root, "add", "-A")
     git(root, "commit", "-qm", "stored")
-    write(root, {"a.dat": "plain secret\n"})
+    write(root, {"a.dat": "plain secret\n", "deep/d.dat": "plain secret\n"})
     git(root, "config", "filter.crypt.clean", "printf 'stored form\\n'")
     git(root, "config", "filter.crypt.smudge", "printf 'plain secret\\n'")
     git(root, "config", "filter.crypt.required", "true")
@@ -373,6 +384,13 @@ def test_files_behind_a_filter_are_shown_but_never_stored(root: Path, work: Path
     tree.reset_to(snapshot.tree)
     assert (tree.path / "a.dat").read_text() == "plain secret\n"
     assert (tree.path / "b.dat").read_text() == "same\n"
+    outside = work / "outside"
+    outside.mkdir()
+    remove_tree(tree.path / "deep")
+    (tree.path / "deep").symlink_to(outside)
+    tree.reset_to(snapshot.tree)
+    assert (tree.path / "deep/d.dat").read_text() == "plain secret\n"
+    assert list(outside.iterdir()) == []
     assert Worktree.attach(repo, tree.path, snapshot.commit).write_tree() == snapshot.tree
 
 
@@ -410,17 +428,28 @@ def test_unreadable_files_are_left_out(root: Path, work: Path) -> None:
     (root / "app.py").chmod(0)
     (root / "shut").chmod(0)
     os.chown(work, 12345, 12345)
-    for folder in (Path(os.environ["HOME"]), *root.parents):
-        folder.chmod(folder.stat().st_mode | 0o055) if folder.is_relative_to("/tmp") else None
+    ours = [
+        folder for folder in (Path(os.environ["HOME"]), *root.parents) if folder.name.startswith("pytest-")
+    ]
+    modes = {
+        folder: folder.stat().st_mode & 0o7777
+        for folder in {*ours, root.parents[1], Path(os.environ["HOME"])}
+    }
+    for folder, mode in modes.items():
+        folder.chmod(mode | 0o055)
     pid = os.fork()
     if pid == 0:
         try:
             os.setuid(12345)
             snapshot = take_snapshot(Repository.discover(root), work / "scratch", None)
             (work / "out").write_text(repr((snapshot.dirty, sorted(snapshot.left_out))))
+        except BaseException as error:
+            (work / "out").write_text(repr(error))
         finally:
             os._exit(0)
     os.waitpid(pid, 0)
+    for folder, mode in modes.items():
+        folder.chmod(mode)
     assert (work / "out").read_text() == repr(
         (False, [("app.py", "not readable"), ("locked.py", "not readable")])
     )
@@ -529,6 +558,19 @@ def test_a_vanished_worktree_is_reported(root: Path, work: Path) -> None:
         with pytest.raises(GitError, match="is gone"):
             call()
     assert not tree.path.exists()
+
+
+def test_the_lock_of_a_killed_git_is_no_obstacle(root: Path, work: Path) -> None:
+    repo, snapshot, tree = open_tree(clean(root), work)
+    for use in (tree, Worktree.attach(repo, tree.path, snapshot.commit)):
+        for lock in ("agent-ls.index.lock", "index.lock"):
+            (tree._admin / lock).write_bytes(b"")
+        write(tree.path, {"app.py": "edited\n"})
+        edited = use.write_tree()
+        assert edited != snapshot.tree
+        (tree._admin / "agent-ls.index.lock").write_bytes(b"")
+        use.reset_to(snapshot.tree)
+        assert use.write_tree() == snapshot.tree
 
 
 def test_removal_leaves_the_users_worktrees(root: Path, work: Path) -> None:
