@@ -121,6 +121,17 @@ def _usage(error: click.ClickException, as_json: bool) -> int:
     return _report(Verdict.USAGE, error.format_message(), remedy, as_json)
 
 
+# Who reads a report finds its fields in an error too, empty.
+_EMPTY_REPORT: dict[str, Any] = {
+    "session": None,
+    "branch": None,
+    "base": None,
+    "commit": None,
+    "diff": "",
+    "files_changed": [],
+}
+
+
 def _report(verdict: Verdict, message: str, remedy: str | None, as_json: bool) -> int:
     from agent_ls.cli.output import emit_json, visible
 
@@ -132,6 +143,7 @@ def _report(verdict: Verdict, message: str, remedy: str | None, as_json: bool) -
                 "exit_code": verdict.exit_code,
                 "error": message,
                 "remedy": remedy,
+                **_EMPTY_REPORT,
             }
         )
     head = "cancelled" if verdict is Verdict.CANCELLED else f"agent-ls: {visible(message)}"

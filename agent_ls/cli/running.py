@@ -24,7 +24,7 @@ Start = Callable[[CancelToken, LiveView], "Report"]
 def run_session(context: Context, start: Start, repo: Path | None) -> int:
     """Call `start` under the live view, print the report, and return the exit code.
 
-    `repo` is named in the git commands of the summary (None: the person stands inside it).
+    `repo` is named in the git commands of the summary (None: the person stands in it).
     """
     with only_json_on_stdout(context.as_json):
         with (
@@ -53,8 +53,9 @@ def check_model(settings: Settings) -> None:
 
 
 def elsewhere(root: Path) -> Path | None:
-    """`root` if the person's current directory is not inside it, else None."""
+    """None if the person stands in `root` itself, else `root`: `git apply` in a folder below it would
+    silently leave out the files elsewhere."""
     try:
-        return None if Path.cwd().resolve().is_relative_to(root.resolve()) else root
+        return None if Path.cwd().samefile(root) else root
     except OSError:
         return root

@@ -330,3 +330,41 @@ def test_the_sample_is_fixed_shown_and_cleaned(tmp_path: Path) -> None:
     again = agent_ls("demo", "--dir", str(target), cwd=tmp_path)
     assert again.code == 2
     assert "not empty" in again.stderr
+
+
+def test_the_second_signal_leaves_at_once() -> None:
+    code = (
+        "import time\nfrom agent_ls.cli.signals import cancel_on_signals\n"
+        "with cancel_on_signals() as cancel:\n"
+        "    print('ready', flush=True)\n    cancel.wait(60)\n"
+        "    print('asked', flush=True)\n    time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for expected in ("ready\n", "asked\n"):
+        assert process.stdout.readline() == expected
+        process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+
+
+def test_a_damaged_event_file_is_told(tmp_path: Path, isolated: Path) -> None:
+    folder = isolated / "sessions" / "20260101-000000-x-ab12"
+    folder.mkdir(parents=True)
+    case = Path(__file__).parent / "data" / "story" / "repair_fixed.jsonl"
+    lines = case.read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "events.jsonl").write_text(
+        "".join(lines[:3]) + "no event\n" + "".join(lines[3:]), encoding="utf-8"
+    )
+    listed = agent_ls("sessions", cwd=tmp_path)
+    assert "Last day is never billed" in listed.stdout
+    shown = agent_ls("show", "last", cwd=tmp_path)
+    assert (shown.code, "damaged" in shown.stderr) == (2, True)
+
+
+def test_tests_that_can_not_be_run(tmp_path: Path) -> None:
+    root = make_repo(tmp_path / "repo", {"a.py": "x = 1\n"})
+    done = agent_ls("test", "--json", cwd=root)
+    document = done.document()
+    assert (done.code, document["outcome"], document["tests"]) == (6, "env_broken", [])
+    assert document["problem"]
+    assert document["problem"] in done.stderr

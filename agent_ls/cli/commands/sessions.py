@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from agent_ls.errors import UsageError
 
 if TYPE_CHECKING:
     from agent_ls.agent.api import SessionInfo
+    from agent_ls.events import Event
 
 
 @click.command()
@@ -47,9 +49,8 @@ def resume(session: str, **given: Any) -> int:
 def _recorded_settings(info: SessionInfo) -> dict[str, Any]:
     """The settings of the session's beginning, without what belongs to one run only."""
     from agent_ls.config import KEYS
-    from agent_ls.events import read_events
 
-    first = next((e for e in read_events(info.events_path) if e.kind == "session_started"), None)
+    first = next((e for e in _events(info) if e.kind == "session_started"), None)
     recorded = dict(first.data.get("settings") or {}) if first is not None else {}
     recorded |= recorded.pop("limits", None) or {}
     skip = ("api_key", "base", "branch")
@@ -118,20 +119,19 @@ def show(session: str, events: bool, **given: Any) -> int:
     from agent_ls.cli.render import summary
     from agent_ls.cli.running import elsewhere
     from agent_ls.cli.story import Story
-    from agent_ls.events import read_events
 
     info = _find(session)
     out = console(sys.stdout)
     if events and not context.as_json:
         import json
 
-        for event in read_events(Path(info.events_path)):
+        for event in _events(info):
             text = json.dumps(dict(event.data), ensure_ascii=False)
             text = text if context.verbose or len(text) <= 200 else text[:199] + "…"
             sys.stdout.write(f"{event.seq:>5} {event.kind:<18} {visible(text)}\n")
         return 0
     story = Story(verbose=context.verbose)
-    shown = [(event, story.read(event)) for event in read_events(Path(info.events_path))]
+    shown = [(event, story.read(event)) for event in _events(info)]
     report = dict(story.report or {})
     if context.as_json:
         document: dict[str, Any] = report or {
@@ -177,6 +177,18 @@ def clean(session: str | None, everything: bool, **given: Any) -> int:
         if not removed:
             sys.stderr.write("nothing to remove\n")
     return 0
+
+
+def _events(info: SessionInfo) -> Iterator[Event]:
+    """The session's events. Raises UsageError where the file is damaged or gone."""
+    from agent_ls.events import read_events
+
+    try:
+        yield from read_events(info.events_path)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"the event file is damaged: {error}", f"agent-ls clean {info.id} removes it."
+        ) from error
 
 
 def _find(session: str) -> SessionInfo:

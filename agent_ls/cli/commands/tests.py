@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_ls.cli.options import Context, common
+from agent_ls.errors import EnvBroken
 from agent_ls.verdict import EXIT_TESTS_FAILED, Verdict
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def test(ids: tuple[str, ...], **given: Any) -> int:
     from agent_ls.agent.api import run_tests
     from agent_ls.cli.output import console, emit_json, only_json_on_stdout
     from agent_ls.cli.signals import cancel_on_signals
+    from agent_ls.testing.results import TestRun
 
     with only_json_on_stdout(context.as_json):
         out = console(sys.stderr if context.as_json else sys.stdout)
@@ -49,8 +51,11 @@ def test(ids: tuple[str, ...], **given: Any) -> int:
             mark, style = _MARKS[str(result.outcome)]
             out.print(Text(f"{mark} {one_line(result.id, 200)}", style), soft_wrap=True)
 
-        with cancel_on_signals() as cancel:
-            run = run_tests(repo.root, list(ids), settings, cancel=cancel, on_result=show)
+        try:
+            with cancel_on_signals() as cancel:
+                run = run_tests(repo.root, list(ids), settings, cancel=cancel, on_result=show)
+        except EnvBroken as error:  # known before anything could be run
+            run = TestRun((), "env_broken", problem=error.message, remedy=error.remedy)
         _print(run, context, out)
         if context.as_json:
             emit_json(document(run))
