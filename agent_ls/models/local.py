@@ -23,6 +23,7 @@ from agent_ls.models.protocol import Capabilities, Done, ModelEvent, Request, Us
 DEFAULT_WINDOW = 8192
 # The prompt is read in batches of this many tokens; a stop takes effect between two of them.
 _BATCH = 64
+_CLOSE_S = 0.5
 
 
 def usable_cores() -> int:
@@ -245,9 +246,18 @@ class LocalBackend:
             raise ProviderError(f"llama.cpp's tokenizer does not answer: {error}") from error
 
     def close(self) -> None:
-        """Free the model, after the batch at work (if any) is through. The backend may be used again."""
-        with self._busy, self._loading:
-            self._server = None
+        """Free the model. The backend may be used again.
+
+        After a cancel llama.cpp may still be busy with one batch; that is not waited for longer than
+        half a second. The model is then freed with the backend, or with the process.
+        """
+        if not self._busy.acquire(timeout=_CLOSE_S):
+            return
+        try:
+            with self._loading:
+                self._server = None
+        finally:
+            self._busy.release()
 
 
 def _error(error: Mapping[str, Any]) -> ProviderError:
