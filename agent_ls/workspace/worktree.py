@@ -140,8 +140,7 @@ class Worktree:
                 remove_tree(self.path / path.rstrip("/"))
             store_changes(self._repo, self._env, listing)
             self._repo.git("read-tree", "--reset", "-u", tree, env=self._env)
-            for path in self._noted(_HIDDEN):
-                self._show_again(path)
+            self._show_hidden()
             self._restore_link()
 
     def diff(self, old_tree: str, new_tree: str) -> str:
@@ -264,12 +263,25 @@ class Worktree:
             else:
                 shutil.copy2(source, place)
                 hidden.append(path)
-        if hidden:
-            self._repo.git(
-                "update-index", "--skip-worktree", "-z", "--stdin", env=self._env, input=_z(hidden)
-            )
+        self._hide(hidden)
         self._note(_PLAIN, plain)
         self._note(_HIDDEN, hidden)
+
+    def _show_hidden(self) -> None:
+        """Put files behind a filter back where they are missing or no longer hidden from our index."""
+        hidden = self._noted(_HIDDEN)
+        if not hidden:
+            return
+        exposed = sorted(hidden & self._blobs(self._repo, self._env).keys() - set(self._sparse()))
+        for path in exposed:
+            remove_tree(self.path / path)
+        self._hide(exposed)
+        for path in sorted(hidden):
+            self._show_again(path)
+
+    def _hide(self, paths: list[str]) -> None:
+        if paths:
+            self._repo.git("update-index", "--skip-worktree", "-z", "--stdin", env=self._env, input=_z(paths))
 
     def _show_again(self, path: str) -> None:
         """Take a file behind a filter from the user's tree once more, if it is missing."""
