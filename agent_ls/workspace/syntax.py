@@ -112,8 +112,10 @@ def _python_error(text: str) -> SyntaxProblem | None:
             ast.parse(text)
     except SyntaxError as error:
         return SyntaxProblem(error.lineno or 1, max(1, error.offset or 1), error.msg)
-    except (ValueError, RecursionError, MemoryError) as error:
-        return SyntaxProblem(1, 1, str(error) or type(error).__name__)
+    except ValueError as error:
+        return SyntaxProblem(1, 1, str(error))
+    except (RecursionError, MemoryError):
+        return SyntaxProblem(1, 1, "too deeply nested for Python's parser")
     return None
 
 
