@@ -147,8 +147,9 @@ def _broken(
     if records.foreign:
         names = ", ".join(records.foreign[:3])
         return (
-            f"the tests imported the original checkout instead of the copy: {names}",
-            "The project is installed in editable mode: use the sandbox, which puts the copy in its place.",
+            f"the tests imported an installed or the original code instead of the copy: {names}",
+            f"Install the project in editable mode (`{where} -e .`) and use the sandbox, which puts the "
+            "copy in the place of the original.",
         )
     if not tests:
         for pattern, text, remedy in (

@@ -204,6 +204,12 @@ class TestRunner:
             # Without the bind mount an editable install leads to the user's checkout; this comes before it.
             search += [str(self.view.worktree / "src"), str(self.view.worktree)]
             env["AGENT_LS_ORIGINAL_ROOT"] = str(self.view.repo)
+        source = self.view.worktree / "src"
+        own = sorted(path.parent.name for path in source.glob("*/__init__.py"))
+        if own and not (source / "__init__.py").exists():
+            env["AGENT_LS_OWN_PACKAGES"] = ",".join(own)
+            # Before site-packages: a copy installed there would be tested in place of the agent's work.
+            search.append(str(self.sandbox.inside(self.view, source)))
         search += [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
         env.update(
             PYTHONPATH=os.pathsep.join(search),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
-from testing_kit import outcomes, runner_for
+from attrs import evolve
+from testing_kit import outcomes, runner_for, write
 
 from agent_ls.settings import Settings
 from agent_ls.testing.results import Outcome, TestResult
@@ -133,8 +136,8 @@ def test_every_kind_of_outcome_with_its_details(tmp_path: Path) -> None:
     assert "end" in long[-300:]
     assert len(long) < 2100
 
-    assert runner.coverage[f"{many}::test_ok"] == {"pkg/calc.py": frozenset({1, 2, 3})}
-    assert runner.coverage[f"{many}::test_bad"] == {"pkg/calc.py": frozenset({1, 2, 4})}
+    assert runner.coverage[f"{many}::test_ok"] == {"pkg/calc.py": frozenset({2, 3})}
+    assert runner.coverage[f"{many}::test_bad"] == {"pkg/calc.py": frozenset({2, 4})}
     assert runner.coverage[f"{many}::test_spin"]["pkg/calc.py"] >= {13, 14, 15}
     assert not list(runner.view.scratch.iterdir())
     assert not list(runner.view.worktree.rglob("__pycache__"))
@@ -320,10 +323,48 @@ def test_without_a_sandbox_testing_the_wrong_code_is_noticed(tmp_path: Path) -> 
     assert runner_for(tmp_path, files).run().outcome == "passed"
 
 
+@pytest.mark.parametrize("hijack", [False, True])
+def test_an_installed_copy_is_not_what_gets_tested(tmp_path: Path, hijack: bool) -> None:
+    environment = tmp_path / "repo" / ".venv"
+    environment.mkdir(parents=True)
+    _fake_editable_venv(environment, tmp_path / "repo" / "nowhere")
+    site = next(environment.glob("lib/python*/site-packages"))
+    write(site, {"thing/__init__.py": "VALUE = 'installed'\n"})
+    files = dict(EDITABLE)
+    if hijack:
+        files["conftest.py"] = f"import sys\nsys.path.insert(0, {str(site)!r})\n"
+    runner = runner_for(tmp_path, files, settings=Settings())
+    runner.view = evolve(runner.view, readonly=(environment,))
+    run = runner.run()
+    assert run.outcome == ("env_broken" if hijack else "passed")
+    if hijack:
+        assert "site-packages/thing" in (run.problem or "")
+        assert "-e ." in (run.remedy or "")
+
+
+VERSIONS = ["pytest==7.0.1", "pytest==8.0.2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("requirement", VERSIONS)
+def test_older_versions_of_pytest(tmp_path: Path, requirement: str) -> None:
+    """In an environment of their own; skipped, saying so, where no package index can be reached."""
+    environment = tmp_path / "env"
+    venv.EnvBuilder(symlinks=True).create(environment)
+    site = next(environment.glob("lib/python*/site-packages"))
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-compile", "--target", str(site), requirement]
+    install = subprocess.run([*pip, "--retries", "0"], capture_output=True, text=True)
+    if install.returncode:
+        pytest.skip(f"{requirement} could not be installed: {install.stderr[-300:]}")
+    runner = runner_for(tmp_path, MANY, settings=Settings(interpreter=str(environment / "bin/python")))
+    assert f"pytest {requirement[8:]} on" in runner.plan.reasons[-1]
+    run = runner.run(trace=True, per_test_timeout=1)
+    assert outcomes(run) == EXPECTED
+    assert runner.coverage["tests/test_many.py::test_ok"] == {"pkg/calc.py": frozenset({2, 3})}
+
+
 def _fake_editable_venv(folder: Path, source: Path) -> None:
     """A virtual environment that sees our own pytest and has `source` on its path."""
-    import venv
-
     venv.EnvBuilder(symlinks=True).create(folder)
     site = next(folder.glob("lib/python*/site-packages"))
     (site / "editable.pth").write_text(f"{source}\n")

@@ -190,7 +190,6 @@ class Tracer:
         if name is None:
             return None
         add = self._lines.setdefault(name, set()).add
-        add(frame.f_lineno)
 
         def on_event(frame, event, arg):
             __tracebackhide__ = True
@@ -220,8 +219,17 @@ class Tracer:
 
 
 def foreign_modules(original):
-    """Modules imported from the original checkout that also exist in the copy under test."""
+    """Modules of the project that were not imported from the copy under test.
+
+    They come from the original checkout (an editable install without a sandbox), or from an installed copy.
+    """
     found = []
+    for name in filter(None, os.environ.get("AGENT_LS_OWN_PACKAGES", "").split(",")):
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if isinstance(path, str) and "site-packages" in path and not is_own(relative(path)):
+            found.append(path)
+    if not original or os.path.realpath(original) == ROOT:
+        return found
     prefix = os.path.realpath(original) + os.sep
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)

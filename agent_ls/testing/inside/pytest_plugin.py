@@ -229,9 +229,7 @@ class Plugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session, exitstatus):
-        original = os.environ.get("AGENT_LS_ORIGINAL_ROOT")
-        if original and original != ROOT:
-            self.writer.write("foreign", files=foreign_modules(original))
+        self.writer.write("foreign", files=foreign_modules(os.environ.get("AGENT_LS_ORIGINAL_ROOT")))
         if self.worker is None:
             self.writer.write("finish", exitstatus=int(exitstatus))
 

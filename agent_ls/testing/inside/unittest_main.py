@@ -15,7 +15,7 @@ import traceback
 import unittest
 from typing import Any
 
-from .common import ROOT, Alarm, Tracer, Writer, cap, foreign_modules, inside_root, relative
+from .common import Alarm, Tracer, Writer, cap, foreign_modules, inside_root, relative
 
 _FAILED_LOAD = "unittest.loader._FailedTest"
 
@@ -123,7 +123,12 @@ class Result(unittest.TestResult):
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        if self.current is None:
+        if self.current is None and hasattr(test, "_testMethodName"):
+            # Python 3.12.1 does not call startTest for a test that a decorator skips, only stopTest.
+            self.current = test.id()
+            self.began = time.time()
+            self.outcome = ("skipped", None, reason)
+        elif self.current is None:
             self.record_fixture(test, None, reason)
         elif self.outcome[0] == "passed":
             self.outcome = ("skipped", None, reason)
@@ -319,9 +324,7 @@ def main():
         code = 0 if program.result.wasSuccessful() else 1
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 1
-    original = os.environ.get("AGENT_LS_ORIGINAL_ROOT")
-    if original and original != ROOT:
-        writer.write("foreign", files=foreign_modules(original))
+    writer.write("foreign", files=foreign_modules(os.environ.get("AGENT_LS_ORIGINAL_ROOT")))
     writer.write("finish", exitstatus=code)
     sys.exit(code)
 
