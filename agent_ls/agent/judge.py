@@ -254,6 +254,14 @@ class Judge:
         assert baseline is not None
         return self._run(list(ids) or None, "asked-by-model")
 
+    def allowance(self) -> float:
+        """Seconds that one run of the suite needs at most, judged by the baseline.
+
+        A run may overdraw the time limit by so much: cut off in the middle it would prove nothing.
+        """
+        baseline = self.session.baseline
+        return 5.0 + 3 * baseline.duration_s if baseline is not None else 1.0
+
     def trace(self, ids: Sequence[str]) -> dict[str, dict[str, frozenset[int]]]:
         """Lines that each of the tests executes, by test id and path."""
         self._run(ids, "trace", trace=True)
@@ -264,7 +272,7 @@ class Judge:
     ) -> TestRun:
         session = self.session
         before = tree or session.worktree.write_tree()
-        seconds = min(session.settings.test_timeout, max(1.0, session.meter.remaining_s()))
+        seconds = min(session.settings.test_timeout, max(self.allowance(), session.meter.remaining_s()))
         run = session.runner.run(
             ids, timeout=seconds, cancel=session.cancel, trace=trace, per_test_timeout=self._per_test
         )

@@ -34,9 +34,10 @@ def repair(session: Session, judge: Judge, *, first_pass: bool = False) -> str:
         )
 
     engine = RepairEngine(session.runner, session.workspace, cancel=session.cancel, on_progress=on_progress)
-    budget = session.meter.remaining_s()
+    budget = max(session.meter.remaining_s() - 2 * judge.allowance(), session.meter.remaining_s() / 2)
     if first_pass:
         budget = min(budget, FIRST_PASS_S)
+    session.meter.steps += 1
     result = engine.search(baseline, failing, budget_s=min(budget, 3600.0))
     session.cancel.raise_if_cancelled()
     session.suspects = result.suspects
