@@ -94,7 +94,7 @@ class Session:
     def after_edit(self, result: Any) -> None: ...
 
 
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 @given(st.one_of([call_for(name) for name in sorted(shipped_contracts())] + [st.tuples(words, anything)]))
 def test_any_call_is_answered(call: tuple[str, Any]) -> None:
     name, arguments = call
