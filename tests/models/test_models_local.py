@@ -43,7 +43,7 @@ def qwen() -> Iterator[LocalBackend]:
 
 
 def ask(made: LocalBackend, text: str, **options: object) -> Reply:
-    request = Request([Message("user", text)], **{"max_tokens": 16, **options})  # type: ignore[arg-type]
+    request = Request([Message("user", text)], **{"max_tokens": 8, **options})  # type: ignore[arg-type]
     return gather(made.stream(request, CancelToken()))
 
 
@@ -73,10 +73,12 @@ class TestRealModel:
 
     def test_seed_and_stop(self, qwen: LocalBackend) -> None:
         ask(qwen, "Invent a word.", max_tokens=1)  # from here on the prompt cache is the same for all
-        texts = [ask(qwen, "Invent a word.", temperature=1.5, seed=seed).text for seed in (1, 1, 2)]
+        texts = [
+            ask(qwen, "Invent a word.", temperature=1.5, seed=seed, max_tokens=5).text for seed in (1, 1, 2)
+        ]
         assert texts[0] == texts[1]
-        assert texts[0] != texts[2]
-        assert "3" not in ask(qwen, "Count: 1, 2, 3, 4, 5", stop=["3"]).text
+        assert len(set(texts)) > 1
+        assert "3" not in ask(qwen, "Count: 1, 2, 3, 4, 5", stop=["3"], max_tokens=12).text
         assert ask(qwen, "Count from 1 to 100.", max_tokens=3).stop_reason == "max_tokens"
 
     def test_tokens_are_exact(self, qwen: LocalBackend) -> None:
@@ -99,9 +101,7 @@ class TestRealModel:
     @pytest.mark.parametrize("when", ["reading the prompt", "writing"])
     def test_cancel(self, qwen: LocalBackend, when: str) -> None:
         cancel = CancelToken()
-        text = (
-            " ".join(f"x{i} = {i}" for i in range(120)) if when == "reading the prompt" else "Count to 500."
-        )
+        text = " ".join(f"x{i} = {i}" for i in range(90)) if when == "reading the prompt" else "Count to 500."
         stream = qwen.stream(Request([Message("user", text)], max_tokens=400), cancel)
         written = []
         if when == "reading the prompt":
