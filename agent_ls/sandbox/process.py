@@ -12,7 +12,6 @@ import codecs
 import contextlib
 import os
 import selectors
-import signal
 import subprocess
 import threading
 import time
@@ -24,24 +23,17 @@ from pathlib import Path
 from attrs import frozen
 
 from agent_ls.cancel import CancelToken
-from agent_ls.errors import Cancelled
+from agent_ls.sandbox._capture import Capture
 from agent_ls.sandbox._descendants import RUN_MARKER, DescendantTracker, become_subreaper
+from agent_ls.sandbox._helper import HelperResult, run_helper
+
+__all__ = ["HelperResult", "ProcessResult", "Running", "run", "run_helper", "start"]
 
 KILL_GRACE_S = 0.25
 """How long a process may react to SIGTERM before SIGKILL."""
 _DRAIN_S = 0.2
 _POLL_S = 0.05
 _WATCH_S = 0.5
-
-
-@frozen
-class HelperResult:
-    """What a short helper program (git, rg) returned; `timed_out` means that it was killed."""
-
-    returncode: int
-    stdout: bytes
-    stderr: bytes
-    timed_out: bool = False
 
 
 @frozen
@@ -65,96 +57,6 @@ class ProcessResult:
     problem: str | None = None
 
 
-def run_helper(
-    argv: Sequence[str],
-    *,
-    cwd: Path | str,
-    env: Mapping[str, str] | None = None,
-    input: bytes | None = None,
-    timeout: float | None = None,
-    cancel: CancelToken | None = None,
-) -> HelperResult:
-    """Run a helper program of ours to its end and return all of its output.
-
-    `env` None means our own environment. A deadline that passes kills it (`timed_out`). Raises
-    `Cancelled` when the token is set, FileNotFoundError or PermissionError when it can't be started;
-    any exception, KeyboardInterrupt included, kills the child first.
-    """
-    if cancel is not None:
-        cancel.raise_if_cancelled()
-    process = subprocess.Popen(
-        list(argv),
-        cwd=cwd,
-        env=None if env is None else dict(env),
-        stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    timed_out = False
-
-    def kill() -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-    try:
-        with cancel.on_cancel(kill) if cancel is not None else contextlib.nullcontext():
-            try:
-                stdout, stderr = process.communicate(input, timeout)
-            except subprocess.TimeoutExpired:
-                timed_out = True
-                kill()
-                stdout, stderr = process.communicate(timeout=5)
-    except BaseException:
-        kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        raise
-    if cancel is not None and cancel.cancelled:
-        raise Cancelled
-    return HelperResult(process.returncode, stdout, stderr, timed_out)
-
-
-class _Capture:
-    """Keeps the first and the last half of `cap` bytes."""
-
-    def __init__(self, cap: int) -> None:
-        self._half = max(cap // 2, 1)
-        self._head = bytearray()
-        self._tail = bytearray()
-        self.total = 0
-
-    def add(self, data: bytes) -> None:
-        self.total += len(data)
-        room = self._half - len(self._head)
-        if room > 0:
-            self._head += data[:room]
-            data = data[room:]
-        if data:
-            self._tail += data[-self._half :]
-            if len(self._tail) > 4 * self._half:
-                del self._tail[: -self._half]
-
-    @property
-    def truncated(self) -> bool:
-        return self.total > 2 * self._half
-
-    def text(self) -> str:
-        tail = bytes(self._tail[-self._half :])
-        head = bytes(self._head)
-        if not self.truncated:
-            return (head + tail).decode("utf-8", "replace")
-        left_out = self.total - len(head) - len(tail)
-        return (
-            head.decode("utf-8", "replace")
-            + f"\n[... {left_out} bytes left out ...]\n"
-            + tail.decode("utf-8", "replace")
-        )
-
-
 class Running:
     """A started process. `wait` returns its result; `kill` ends it and all of its descendants.
 
@@ -171,7 +73,7 @@ class Running:
         self.pid = process.pid
         self._process = process
         self._tracker = tracker
-        self._capture = _Capture(output_cap)
+        self._capture = Capture(output_cap)
         self._on_output = on_output
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._started = time.monotonic()
