@@ -279,15 +279,23 @@ def _binary(make: Maker, node: ast.BinOp) -> Iterator[Edit]:
     yield make.replace(node, right, "drop-term", 0.35)
     if name not in ("+", "*", "&", "|", "^") or expression_kind(node) != "num":
         yield make.replace(node, f"{right} {name} {left}", "swap-operands", 0.35)
-    # a * b + c -> a * (b + c), and the other way round for what stands in parentheses
-    if isinstance(node.left, ast.BinOp):
-        inner = BINARY[type(node.left.op)][1]
-        a1, b1 = make.operand(node.left.left), make.operand(node.left.right)
-        yield make.replace(node, make.fit(node, f"{a1} {inner} ({b1} {name} {right})"), "regroup", 0.2)
-    if isinstance(node.right, ast.BinOp):
-        inner = BINARY[type(node.right.op)][1]
-        b1, c1 = make.operand(node.right.left), make.operand(node.right.right)
-        yield make.replace(node, make.fit(node, f"({left} {name} {b1}) {inner} {c1}"), "regroup", 0.2)
+    yield from _regroup(make, node)
+
+
+def _regroup(make: Maker, node: ast.BinOp) -> Iterator[Edit]:
+    """a * b + c -> a * (b + c) and a - b * c -> (a - b) * c, also over longer chains."""
+    text = make.source.text
+    start, end = make.source.span(node)
+    leaf: ast.expr = node.left
+    while isinstance(leaf, ast.BinOp):
+        leaf = leaf.right
+        at = make.source.span(leaf)[0]
+        yield make.replace(node, make.fit(node, f"{text[start:at]}({text[at:end]})"), "regroup", 0.3)
+    leaf = node.right
+    while isinstance(leaf, ast.BinOp):
+        leaf = leaf.left
+        at = make.source.span(leaf)[1]
+        yield make.replace(node, make.fit(node, f"({text[start:at]}){text[at:end]}"), "regroup", 0.3)
 
 
 def _boolean(make: Maker, node: ast.BoolOp) -> Iterator[Edit]:
@@ -373,10 +381,15 @@ def _constant(make: Maker, node: ast.Constant) -> Iterator[Edit]:
         for name in ("''", "' '", "None"):
             if name != repr(value):
                 yield make.replace(node, name, "string-constant", 0.12)
-        if re.search(r"%[sdrif]", value):
-            for a, b in (("%d", "%s"), ("%s", "%d"), ("%s", "%r"), ("%d", "%f"), ("%i", "%s"), ("%r", "%s")):
-                if a in value:
-                    yield make.replace(node, repr(value.replace(a, b)), "format", 0.2)
+        for match in re.finditer(r"%[sdrif]", value):
+            for form in ("%s", "%d", "%r", "%f", "%02d", "%.2f"):
+                if form != match.group():
+                    new_text = repr(value[: match.start()] + form + value[match.end() :])
+                    yield make.replace(node, new_text, "format", 0.2)
+        for match in re.finditer(r"\{(\w*)\}", value):
+            for form in (":02d", "!r", ":.2f", ":,"):
+                new_text = repr(f"{value[: match.end() - 1]}{form}{value[match.end() - 1 :]}")
+                yield make.replace(node, new_text, "format", 0.06)
         for name in make.scope.locals[:10]:
             yield make.replace(node, name, "constant-to-name", 0.06)
     elif value is None and not isinstance(parent, ast.Compare):

@@ -453,16 +453,16 @@ def _form(make: Maker, statement: ast.stmt, whole: tuple[int, int]) -> Iterator[
     elif isinstance(statement, ast.Return):
         yield from _return(make, statement)
     elif isinstance(statement, ast.AugAssign):
-        target, value = source.span(statement.target)[1], source.span(statement.value)[0]
-        found = re.search(r"\S+=", source.text[target:value])
+        behind, value = source.span(statement.target)[1], source.span(statement.value)[0]
+        found = re.search(r"\S+=", source.text[behind:value])
         if found is not None:
-            for index, new in enumerate(_AUG_SWAPS.get(found.group(), ())):
+            for position, new in enumerate(_AUG_SWAPS.get(found.group(), ())):
                 yield make.splice(
-                    target + found.start(),
-                    target + found.end(),
+                    behind + found.start(),
+                    behind + found.end(),
                     new,
                     "augmented-operator",
-                    0.6 / (1 + index / 2),
+                    0.6 / (1 + position / 2),
                     f"`{found.group()}` → `{new}`",
                 )
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
@@ -512,7 +512,8 @@ def _form(make: Maker, statement: ast.stmt, whole: tuple[int, int]) -> Iterator[
         unit = _unit(make, indent)
         if make.scope.function is not None:
             for exception in ("KeyError", "ValueError", "IndexError", "AttributeError", "TypeError"):
-                body = f"{indent}try:{eol}{indent}{unit}{text}{eol}{indent}except {exception}:{eol}{indent}{unit}"
+                body = f"{indent}try:{eol}{indent}{unit}{text}{eol}"
+                body += f"{indent}except {exception}:{eol}{indent}{unit}"
                 for leave in ("pass", "return None"):
                     yield make.splice(
                         *whole, f"{body}{leave}{eol}", "catch-exception", 0.015, f"catch {exception}: {leave}"

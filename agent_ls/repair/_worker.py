@@ -13,7 +13,7 @@ Protocol: JSON lines over two FIFOs. Every candidate runs in its own child, so n
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: PTH102, PTH113, PTH118, PTH123, UP031, UP032, B905, SIM105
+# ruff: noqa: PTH102, PTH113, PTH118, PTH123, UP031, B905
 
 import errno
 import gc
@@ -30,6 +30,7 @@ import threading
 import time
 import traceback
 import types
+from typing import Any
 
 MESSAGE_CAP = 300
 FUTURE_FLAGS = 0x10000 | 0x20000 | 0x80000 | 0x100000 | 0x200000 | 0x400000 | 0x800000 | 0x1000000
@@ -335,7 +336,7 @@ class Recorder:
         threading.settrace(None)
 
     def result(self):
-        lines = {}
+        lines: dict[Any, Any] = {}
         for name, found in list(self.files.items()):
             if found:
                 relative = os.path.relpath(os.path.realpath(name), self.root)
@@ -397,7 +398,7 @@ class PytestDriver:
         self.by_id = {}
         self.report = {}
         self.error = None
-        self.takeover = None
+        self.takeover: Any = None
         self.collect_errors = []
 
     def arguments(self, ids):
@@ -441,6 +442,7 @@ class PytestDriver:
             item.repr_failure = brief
             item._repr_failure_py = brief
         self.by_id = dict(zip(self.names, self.items))
+        assert self.takeover is not None
         self.takeover(self)
         return True
 
@@ -585,7 +587,7 @@ def run_tests(driver, command, emit, root):
     spent = 0.0
     failed = False
     for index, test in enumerate(tests):
-        if failed and (test not in asked or spent > command.get("go_on", 0.03)):
+        if failed and (test not in asked or spent > command.get("go_on", 0.01)):
             break
         following = tests[index + 1] if index + 1 < len(tests) else None
         limit = limits.get(test, default)
@@ -641,8 +643,8 @@ class LiveCode:
     def __init__(self, root, executed):
         self.root = os.path.realpath(root) + os.sep
         self.executed = executed
-        self.by_key = {}
-        self.by_code = {}
+        self.by_key: dict[Any, Any] = {}
+        self.by_code: dict[Any, Any] = {}
         real = {}
         for thing in gc.get_objects():
             if type(thing) is types.FunctionType:
@@ -657,9 +659,9 @@ class LiveCode:
                     self.by_code.setdefault(id(code), []).append(thing)
         self.loaded = set()
         for module in list(sys.modules.values()):
-            name = getattr(module, "__file__", None)
-            if isinstance(name, str):
-                self.loaded.add(os.path.realpath(name))
+            place = getattr(module, "__file__", None)
+            if isinstance(place, str):
+                self.loaded.add(os.path.realpath(place))
 
     def exchange(self, path, piece):
         """Put the compiled piece in place; False when that is not exact."""
@@ -676,7 +678,7 @@ class LiveCode:
         new = find_code(code, piece["name"], piece["line"])
         if new is None:
             return False
-        pairs = []
+        pairs: list[Any] = []
         if not pair_code(old, new, pairs):
             live_nested = [c for c in nested_codes(old) if id(c) in self.by_code or id(c) in self.executed]
             if live_nested:
@@ -724,7 +726,7 @@ def pair_code(old, new, pairs):
 
 def override_sources(sources):
     """Imports of these files (real path -> text) use the given text instead of the file's."""
-    loader = importlib.machinery.SourceFileLoader
+    loader: Any = importlib.machinery.SourceFileLoader
     original = loader.get_code
 
     def get_code(self, fullname):
@@ -735,11 +737,6 @@ def override_sources(sources):
         return compile(text, path, "exec", dont_inherit=True)
 
     loader.get_code = get_code
-
-
-def patched(command, root):
-    """Full texts by real path."""
-    return {os.path.realpath(os.path.join(root, path)): text for path, text in command["sources"].items()}
 
 
 def full_sources(command, root, bases):

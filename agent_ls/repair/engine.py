@@ -123,8 +123,8 @@ class RepairEngine:
     ) -> RepairResult:
         """Look for patches that make the `asked` tests pass, for up to `budget_s` seconds of wall time.
 
-        `baseline` is the run of the unchanged tree. A patch also keeps the passing tests of the same test files that
-        run the changed function. Raises OSError when no process can be started.
+        `baseline` is the run of the unchanged tree. A patch also keeps those passing tests of the same test
+        files that run the changed function. Raises OSError when no process can be started, Cancelled.
         """
         search = _Search(self._runner, self._workspace, self._cancel, self._on_progress)
         scratch = Path(tempfile.mkdtemp(prefix="repair-", dir=self._runner.view.scratch))
@@ -334,8 +334,8 @@ class _Search:
                     if len(self.found) == 1:
                         self.first = time.monotonic()
                         # A while longer for better ones, in proportion to what it took so far.
-                        stop_at = min(deadline, self.first + max(1.5, 0.3 * (self.first - self.started)))
-                    best = max(best, proposal.score)
+                        stop_at = min(deadline, self.first + max(3.0, 0.4 * (self.first - self.started)))
+                    best = max(best, patch.score)
                     if len(self.found) >= 4 * max_patches:
                         return "found"
                 elif verdict.fixed and verdict.kind == "failed":

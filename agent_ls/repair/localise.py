@@ -59,8 +59,8 @@ def rank(
     """Suspicious lines, most suspicious first; test files are left out.
 
     `coverage` maps a test id to the lines it ran, by path relative to `root`; `passing` are the ids of
-    tests known to pass; `recent` are lines changed lately. Without coverage of a failing test the stack frames and
-    the functions that the failing tests name decide. Files that can't be read or parsed are
+    tests known to pass; `recent` are lines changed lately. Without coverage of a failing test the stack
+    frames and the functions that the failing tests name decide. Files that can't be read or parsed are
     taken without function names.
     """
     scores = _spectrum([test.id for test in failing], coverage, passing)

@@ -8,7 +8,10 @@ redundancy assumption of GenProg (missing code is usually near already).
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
+
+from attrs import evolve
 
 from agent_ls.repair._calls import call_edits, wrap_edits
 from agent_ls.repair._expressions import Maker, condition_edits, expression_edits, value_edits
@@ -18,6 +21,10 @@ from agent_ls.repair.scope import Ingredients, Scope
 from agent_ls.repair.source import Function, Source, compiles
 
 __all__ = ["Edit", "Ingredients", "candidates", "mutants"]
+
+
+_STALE = 0.25
+"""Factor for code that uses the variable of a loop that is over."""
 
 
 def mutants(
@@ -85,9 +92,38 @@ def candidates(
         if inner not in scopes:
             scopes[inner] = Scope(source, inner, context)
         make = Maker(source, scopes[inner], line)
-        found.extend(statement_edits(make, statement))
-        found.extend(_expressions(make, statement))
+        stale = _stale_names(source, statement, function)
+        for edit in [*statement_edits(make, statement), *_expressions(make, statement)]:
+            if stale is not None and stale.search(edit.replacement):
+                old = source.text[edit.start_offset : edit.end_offset]
+                if not stale.search(old):
+                    edit = evolve(edit, prior=edit.prior * _STALE)
+            found.append(edit)
     return found
+
+
+def _stale_names(source: Source, statement: ast.stmt, function: Function | None) -> re.Pattern[str] | None:
+    """Loop variables of loops that don't enclose the statement: bound there, yet seldom meant."""
+    if function is None:
+        return None
+    around = {id(node) for node in [statement, *source.ancestors(statement)]}
+    names = {
+        name.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.For | ast.comprehension) and id(node) not in around
+        for name in ast.walk(node.target)
+        if isinstance(name, ast.Name)
+    }
+    names -= {
+        name.id
+        for node in source.ancestors(statement)
+        if isinstance(node, ast.For)
+        for name in ast.walk(node.target)
+        if isinstance(name, ast.Name)
+    }
+    if not names or isinstance(statement, ast.For):
+        return None
+    return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(names)))})\b")
 
 
 def own_lines(statement: ast.stmt) -> range:

@@ -14,6 +14,7 @@ from agent_ls.workspace.files import Workspace
 _PENALTY = {
     "delete-statement": 0.35,
     "delete-branch": 0.3,
+    "unwrap-call": 0.7,
     "insert-guard": 0.7,
     "insert-exit": 0.6,
     "constant-condition": 0.25,

@@ -185,9 +185,9 @@ class Scope:
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 kinds.setdefault(node.target.id, expression_kind(node.value))
             elif isinstance(node, ast.For) and isinstance(node.iter, ast.Call):
-                if isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range":
-                    if isinstance(node.target, ast.Name):
-                        kinds.setdefault(node.target.id, "num")
+                called = getattr(node.iter.func, "id", "")
+                if called == "range" and isinstance(node.target, ast.Name):
+                    kinds.setdefault(node.target.id, "num")
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 if node.attr in ("append", "pop", "extend", "insert", "sort", "reverse"):
                     kinds.setdefault(node.value.id, "list")

@@ -1,0 +1,8 @@
+def unique(items):
+    """Each item once, in the order of first appearance."""
+    seen = set()
+    result = []
+    for item in items:
+        if item not in seen:
+            result.append(item)
+    return result

@@ -1,0 +1,7 @@
+def leaves(tree):
+    """All leaves of nested lists, from left to right."""
+    for item in tree:
+        if isinstance(item, list):
+            yield leaves(item)
+        else:
+            yield item

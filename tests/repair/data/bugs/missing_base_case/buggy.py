@@ -1,0 +1,3 @@
+def digits_sum(number):
+    """Sum of the decimal digits of a natural number."""
+    return number % 10 + digits_sum(number // 10)

@@ -1,0 +1,7 @@
+class Counter:
+    def __init__(self):
+        self.count = 0
+
+    def hit(self):
+        count = self.count + 1
+        return count

@@ -1,0 +1,4 @@
+def podium(scores):
+    """Names of the three best, best first. `scores` maps names to points."""
+    ranked = sorted(scores, key=scores.get, reverse=True)
+    return ranked[:3]

@@ -1,0 +1,6 @@
+def product(numbers):
+    """The product; of nothing it is 1."""
+    result = 1
+    for number in numbers:
+        result *= number
+    return result
