@@ -93,7 +93,10 @@ class Judge:
             session.asked = tuple(test.id for test in run.tests if test.outcome.bad)
         failing = [id for id in session.asked if run.by_id()[id].outcome.bad]
         if failing:
-            again = self._run(failing, "baseline-again", trace=run.source in ("pytest", "unittest"))
+            # each hang costs a whole time limit and is hardly chance: one is traced, the rest believed
+            hanging = [id for id in failing if _hangs(run.by_id()[id])]
+            once_more = [id for id in failing if id not in hanging[1:]]
+            again = self._run(once_more, "baseline-again", trace=run.source in ("pytest", "unittest"))
             self.coverage = session.runner.coverage
             outcomes = again.by_id()
             self.flaky |= {id for id in failing if id in outcomes and not outcomes[id].outcome.bad}
