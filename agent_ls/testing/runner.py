@@ -89,7 +89,7 @@ class TestRunner:
         stop_on_first_failure: bool,
     ) -> TestRun:
         shutil.copytree(_INSIDE, control / "agent_ls_inside", ignore=shutil.ignore_patterns("__pycache__"))
-        env = self._env(control)
+        env = self.environment(control)
         if trace:
             env["AGENT_LS_TRACE"] = "1"
         if per_test_timeout:
@@ -179,7 +179,7 @@ class TestRunner:
         process = self.sandbox.run(
             argv,
             view=self.view,
-            env=self._env(control),
+            env=self.environment(control),
             timeout=timeout,
             cancel=cancel,
             output_cap=_OUTPUT_CAP,
@@ -191,7 +191,8 @@ class TestRunner:
                 on_result(test)
         return run
 
-    def _env(self, control: Path) -> dict[str, str]:
+    def environment(self, control: Path) -> dict[str, str]:
+        """The environment of a test process whose private folder, below the scratch folder, is `control`."""
         inside = self.sandbox.inside(self.view, control)
         env = scrubbed_env(self.settings.pass_env)
         env.pop("VIRTUAL_ENV", None)
