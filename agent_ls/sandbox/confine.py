@@ -305,7 +305,11 @@ class BwrapSandbox:
 
     def _can_overlay(self, worktree: Path) -> bool:
         """Whether an overlay over a folder of this file system works: tried once for each."""
-        device = worktree.stat().st_dev
+        status = worktree.stat()
+        if os.geteuid() != 0 and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+            # Files of a group that is not mapped inside can't be copied up (EOVERFLOW).
+            return False
+        device = status.st_dev
         known = self._overlays.get(device)
         if known is None:
             argv = [
