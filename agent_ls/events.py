@@ -4,7 +4,7 @@ Terminal view, report, reward, resume, replay and export are readings of this fi
 
 - `session_started` {task, repo, head, base, branch, worktree, dirty, model, strategy, settings, version}
 - `note` {level: "info"|"warning", text}
-- `phase` {name, text}: what happens now, for progress displays ("baseline", "locate", "attempt", "full suite")
+- `phase` {name, text}: what happens now ("baseline", "repair", "guided", "proof"), for displays
 - `test_run` {stage, run}: `run` is a TestRun as plain data, output and messages capped
 - `comparison` {fixed, regressed, still_failing, pre_existing, added, missing, flaky, tree}
 - `context` {kept: [{section, tokens}], dropped: [{section, tokens, reason}], window}

@@ -1,4 +1,4 @@
-"""Finds the shipped folders (`tools`, `prompts`, `sample`) from a checkout, an editable install or a wheel."""
+"""Finds shipped folders (`tools`, `prompts`, `sample`) from a checkout, an editable install or a wheel."""
 
 from __future__ import annotations
 

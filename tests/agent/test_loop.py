@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def test_rules_of_the_test_run_can_not_be_added(run: Run, path: str) -> None:
 
 def test_no_progress_hands_over_with_what_was_tried(run: Run) -> None:
     lines = [BAD_LINE, *(f"    return amount - {n} - discount" for n in (3, 4, 5, 6))]
-    model = Scripted(*(replace(old, new) for old, new in zip(lines, lines[1:], strict=False)))
+    model = Scripted(*(replace(old, new) for old, new in itertools.pairwise(lines)))
     report = run(model)
     assert report.verdict is Verdict.HANDED_OVER
     assert report.data["stop_reason"] == "no_progress"
