@@ -265,7 +265,7 @@ def _assemble(
         snapshot=snapshot,
         branch=branch,
         worktree=worktree,
-        workspace=Workspace(worktree.path),
+        workspace=Workspace(worktree.path, cancel),
         runner=TestRunner(plan, sandbox, view, settings),
         log=log,
         meter=Meter(settings.limits),
