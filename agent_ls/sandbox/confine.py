@@ -131,6 +131,8 @@ def probe(program: str) -> str | None:
     """None when this bwrap can make all the namespaces we need here, else why not."""
     argv = [program, "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "--unshare-ipc"]
     argv += ["--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc", "--die-with-parent", "--new-session"]
+    for folder in (sys.base_prefix, sys.prefix):  # our interpreter may lie below /tmp
+        argv += ["--ro-bind", folder, folder]
     result = process.run(
         [*argv, "--", sys.executable, "-I", "-S", "-c", "pass"], cwd="/", env={"PATH": os.defpath}, timeout=15
     )
