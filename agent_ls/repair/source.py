@@ -127,13 +127,17 @@ class Source:
         """The outermost function around the offsets, if the change lies inside its body."""
         for function in self._outermost():
             a, b = self.span(function)
+            # The rest of its last line belongs to it, so that whole lines can change and be added there.
+            last = self.line_of(b)
+            stop = self.starts[last] if last < len(self.starts) else len(self.text)
+            if not self.text[b:stop].strip() or self.text[b:stop].lstrip().startswith("#"):
+                b = stop
             if a <= start and end <= b:
                 # Decorators, defaults and annotations run at import: exchanging the code can't reach them.
                 body = self.span(function.body[0])[0]
                 row = self.starts[function.body[0].lineno - 1]
                 if start < min(body, max(row, self._header_end(function))):
                     break
-                # The line break after the body belongs to it, so that a statement can be added there.
                 line = self.line_of(a)
                 begin = self.starts[line - 1]
                 if self.text[begin:a].strip():
