@@ -131,7 +131,7 @@ class Guided:
             source=target.source.rstrip("\n"),
             documentation=target.documentation if view.documentation else "",
             issue=target.issue,
-            callers=target.callers,
+            imports=target.imports,
             failure=target.failure if view.failure else "",
             suspects=target.suspects if view.suspects else "",
             many_lines=target.last - target.first > 40,

@@ -235,7 +235,8 @@ class Judge:
         session, baseline = self.session, self.session.baseline
         assert baseline is not None
         comparison = compare(baseline, run, session.asked)
-        if comparison.regressed and run.outcome != "env_broken":
+        alone = not comparison.still_failing  # a state that fails anyway is not worth runs for certainty
+        if comparison.regressed and alone and run.outcome != "env_broken":
             flaky = confirm(session.runner, comparison.regressed, run)
             self._restore(tree)
             self.flaky |= set(flaky)

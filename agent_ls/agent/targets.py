@@ -38,7 +38,7 @@ class Target:
     indent: str = ""
     documentation: str = ""
     issue: str = ""
-    callers: str = ""
+    imports: str = ""
     failure: str = ""
     suspects: str = ""
 
@@ -106,6 +106,7 @@ def _target(
         indent=first_line[: len(first_line) - len(first_plain)],
         documentation=_documentation(file.text, path),
         issue=_issue(session),
+        imports=used_imports(file.text, path, dedented),
         failure=failure_text(failing),
         suspects="; ".join(f"`{text[n - 1].strip()}`" for n in suspicious),
     )
@@ -136,6 +137,26 @@ def _documentation(text: str, path: str) -> str:
         and isinstance(node.value.value, str)
     ]
     return textwrap.dedent(strings[0]).strip()[:700] if strings else ""
+
+
+def used_imports(text: str, path: str, source: str) -> str:
+    """The import lines of a Python file whose names the function uses."""
+    if not path.endswith(".py"):
+        return ""
+    import ast
+
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:
+        return ""
+    words = set(re.findall(r"\w+", source))
+    lines = []
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            if bound & words:
+                lines.append(ast.unparse(node))
+    return "\n".join(lines)[:400]
 
 
 def failure_text(failing: Iterable[TestResult], tests: int = 1) -> str:
