@@ -31,9 +31,12 @@ class Rates:
 
 @frozen
 class HostedModel:
-    """A hosted model's prices (`long_rates` for prompts over `long_over` tokens) and window in tokens."""
+    """A hosted model's prices (`long_rates` for prompts over `long_over` tokens) and window in tokens.
 
-    rates: Rates
+    `rates` is None where no public document says what it costs.
+    """
+
+    rates: Rates | None
     window: int
     reasoning: bool = False
     long_over: int | None = None
@@ -54,7 +57,8 @@ def _entry(data: dict[str, Any]) -> HostedModel:
     window, reasoning = data.pop("window"), data.pop("reasoning", False)
     long = dict(data.pop("long", {}))
     over = long.pop("over", None)
-    return HostedModel(Rates(**data), window, reasoning, over, Rates(**long) if long else None)
+    rates = Rates(**data) if data else None
+    return HostedModel(rates, window, reasoning, over, Rates(**long) if long else None)
 
 
 def hosted_model(model: str) -> HostedModel | None:
@@ -71,7 +75,7 @@ def price(model: str, usage: Usage, *, cache_write_tokens: int = 0) -> float | N
     if model == "repair" or model.startswith(("local:", "replay:")):
         return 0.0
     known = hosted_model(model)
-    if known is None:
+    if known is None or known.rates is None:
         return None
     rates = known.rates
     if known.long_rates is not None and known.long_over is not None and usage.input_tokens > known.long_over:

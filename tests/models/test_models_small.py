@@ -77,6 +77,7 @@ MILLION = Usage(1_000_000, 1_000_000)
         ("openai:gpt-5-nano-2025-08-07", MILLION, 0, 0.45),
         ("openai:gpt-4.1", Usage(1_000_000, 0, 1_000_000), 0, 0.5),
         ("openai:unheard-of", MILLION, 0, None),
+        ("openai:o3", MILLION, 0, None),
         ("anthropic:claude-sonnet-4-5-preview", MILLION, 0, None),
         ("local:qwen2.5-coder-1.5b", MILLION, 0, 0.0),
         ("repair", MILLION, 0, 0.0),
@@ -89,8 +90,9 @@ def test_price(model: str, usage: Usage, written: int, usd: float | None) -> Non
 
 def test_the_price_list_is_plausible() -> None:
     for name, model in _table().items():
-        assert 0 < model.rates.cached < model.rates.input < model.rates.output, name
-        assert model.rates.input <= model.rates.cache_write <= 2 * model.rates.input, name
+        for rates in filter(None, (model.rates, model.long_rates)):
+            assert 0 < rates.cached < rates.input < rates.output, name
+            assert rates.input <= rates.cache_write <= 2 * rates.input, name
         assert 100_000 <= model.window <= 2_000_000, name
     assert hosted_model("anthropic:claude-sonnet-4-5-latest") is hosted_model("anthropic:claude-sonnet-4-5")
 
