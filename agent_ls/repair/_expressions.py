@@ -107,6 +107,14 @@ def short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
+def quoted(value: str, like: str) -> str:
+    """A string literal in the quotes that the literal `like` has, where that is simple."""
+    text = repr(value)
+    if like.startswith('"') and text.startswith("'") and '"' not in text:
+        return f'"{text[1:-1]}"'
+    return text
+
+
 def expression_edits(make: Maker, node: ast.expr) -> Iterator[Edit]:
     """Edits of one expression node (its children are visited apart)."""
     if isinstance(node, ast.Compare):
@@ -248,6 +256,14 @@ def _compare(make: Maker, node: ast.Compare) -> Iterator[Edit]:
         a, b = between[0] + found.start(), between[0] + found.end()
         for new, weight in _COMPARE_SWAPS[name]:
             yield make.splice(a, b, new, "compare-operator", 0.9 * weight, f"`{name}` → `{new}`")
+    last = node.comparators[-1]
+    if len(node.ops) == 1 and isinstance(last, ast.Constant) and type(last.value) is int:
+        name = COMPARE[type(node.ops[0])][1]
+        for new, _ in _COMPARE_SWAPS.get(name, ())[:5]:
+            for number in (last.value + 1, last.value - 1):
+                if new in ("<", "<=", ">", ">=", "==", "!="):
+                    both = f"{make.operand(node.left)} {new} {number}"
+                    yield make.replace(node, both, "compare-constant", 0.15)
     if len(node.ops) == 1:
         left, right = make.operand(node.left), make.operand(node.comparators[0])
         op_text = COMPARE[type(node.ops[0])][1]
@@ -377,18 +393,21 @@ def _constant(make: Maker, node: ast.Constant) -> Iterator[Edit]:
         )
         for variant in dict.fromkeys(variants):
             if variant != value:
-                yield make.replace(node, repr(variant), "string-constant", 0.1)
+                yield make.replace(node, quoted(variant, make.source.get(node)), "string-constant", 0.1)
         for name in ("''", "' '", "None"):
             if name != repr(value):
                 yield make.replace(node, name, "string-constant", 0.12)
         for match in re.finditer(r"%[sdrif]", value):
             for form in ("%s", "%d", "%r", "%f", "%02d", "%.2f"):
                 if form != match.group():
-                    new_text = repr(value[: match.start()] + form + value[match.end() :])
+                    new_text = quoted(
+                        value[: match.start()] + form + value[match.end() :], make.source.get(node)
+                    )
                     yield make.replace(node, new_text, "format", 0.2)
         for match in re.finditer(r"\{(\w*)\}", value):
             for form in (":02d", "!r", ":.2f", ":,"):
-                new_text = repr(f"{value[: match.end() - 1]}{form}{value[match.end() - 1 :]}")
+                changed = f"{value[: match.end() - 1]}{form}{value[match.end() - 1 :]}"
+                new_text = quoted(changed, make.source.get(node))
                 yield make.replace(node, new_text, "format", 0.06)
         for name in make.scope.locals[:10]:
             yield make.replace(node, name, "constant-to-name", 0.06)

@@ -24,11 +24,9 @@ from agent_ls.workspace.files import Workspace
 BUGS = Path(__file__).parent / "data" / "bugs"
 RUN = [
     "age_bracket_boundary",
-    "and_instead_of_or",
     "loop_never_moves",
     "method_of_the_class",
     "shared_default_list",
-    "wrong_accumulator",
 ]
 
 
@@ -96,11 +94,14 @@ def test_import_time_fault_uses_fresh_imports(tmp_path: Path) -> None:
     root.mkdir()
     (root / "shop.py").write_text("RATE = 0\n\n\ndef gross(net):\n    return net + net * RATE\n", "utf-8")
     (root / "test_shop.py").write_text(
-        "from shop import gross\n\n\ndef test_doubles():\n    assert gross(5) == 10\n", "utf-8"
+        "import shop\n\n\ndef test_doubles():\n    assert shop.gross(5) == 10\n\n\n"
+        "def test_rate(monkeypatch):\n"
+        "    monkeypatch.setattr(shop, 'RATE', 3)\n    assert shop.gross(5) == 20\n",
+        "utf-8",
     )
     progress: list[Progress] = []
     result = search(root, tmp_path, on_progress=progress.append)
-    assert "RATE = 1\n" in {patch.new_text.splitlines(keepends=True)[0] for patch in result.patches}
+    assert result.patches[0].new_text.startswith("RATE = 1\n")
     assert progress[-1].tried > 0
 
 
