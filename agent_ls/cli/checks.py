@@ -129,32 +129,17 @@ def _ripgrep() -> Check:
 
 def _model(settings: Settings) -> Check:
     name = settings.model
-    provider, _, rest = name.partition(":")
-    if provider == "repair":
+    if name == "repair":
         return Check("model", "ok", "repair (built in, no network)")
-    if provider == "local":
-        from agent_ls.models.catalog import find, path
+    from agent_ls.models import create
 
-        model = find(rest)
-        if path(model.name) is None:
-            return Check(
-                "model",
-                "missing",
-                f"{name} is not installed",
-                remedy=f"Run: agent-ls model install {model.name}",
-            )
-        if importlib.util.find_spec("xllamacpp") is None:
-            return Check(
-                "model",
-                "missing",
-                f"{name}: llama.cpp is not installed",
-                remedy="Run: pip install 'agent-ls[local]'",
-            )
-        return Check("model", "ok", name)
-    variable = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}.get(provider)
-    if variable and not (settings.api_key or os.environ.get(variable) or settings.base_url):
+    create(settings).close()  # raises what `fix` would; loads and sends nothing
+    if name.startswith("local:") and importlib.util.find_spec("xllamacpp") is None:
         return Check(
-            "model", "missing", f"{name}, without a key", remedy=f"Set {variable} in the environment."
+            "model",
+            "missing",
+            f"{name}: llama.cpp is not installed",
+            remedy="Run: pip install 'agent-ls[local]'",
         )
     return Check("model", "ok", name, [f"at {settings.base_url}"] if settings.base_url else [])
 
