@@ -280,15 +280,21 @@ def run_tests(
     cancel: CancelToken,
     on_result: Callable[[TestResult], None] | None = None,
 ) -> TestRun:
-    """Run tests on a copy of the user's tree as it is now, and leave nothing behind."""
+    """Run tests on a copy of the user's tree as it is now, and leave nothing behind.
+
+    Raises UsageError when one of `ids` names no test.
+    """
     with _temporary(repo_path, settings, cancel) as session:
-        return session.runner.run(
+        run = session.runner.run(
             list(ids) or None,
             timeout=settings.test_timeout,
             cancel=cancel,
             per_test_timeout=settings.per_test_timeout,
             on_result=on_result,
         )
+    if run.unknown:
+        raise UsageError(run.problem or "no such tests", run.remedy)
+    return run
 
 
 def locate(

@@ -60,10 +60,16 @@ def judge(
             problem=problem,
             remedy=remedy,
             requested=requested,
+            unknown=unknown,
         )
 
+    unknown: tuple[str, ...] = ()
     if not process.started and not process.cancelled:
         return finish("env_broken", f"the tests can't be started: {process.output}", _INTERPRETER_REMEDY)
+    if not ended_early and records.exit_status in (0, 1, 5):
+        unknown = _unknown(requested, tests)
+    if unknown and not tests:
+        return no_such_tests(plan, requested or (), unknown)
     broken = _broken(plan, process, records, tests, root)
     if broken is not None and not (process.timed_out or process.cancelled):
         return finish("env_broken", *broken)
@@ -71,10 +77,8 @@ def judge(
         return finish("timeout", f"the run was stopped after {process.duration_s:.0f} s")
     if process.problem is not None:
         return finish("failed", f"the run was stopped: {process.problem}")
-    unknown = _unknown(requested, tests)
     if unknown:
-        names = ", ".join(unknown[:5])
-        return finish("failed", f"no such tests: {names}", "`agent-ls test` lists the ids that exist.")
+        return finish("failed", _no_such(unknown), _IDS_REMEDY)
     failed = any(test.outcome.bad for test in tests) or records.exit_status != 0
     problem = None
     if truncated:
@@ -85,18 +89,39 @@ def judge(
 _INTERPRETER_REMEDY = "Name the interpreter with `interpreter` in [tool.agent-ls], or AGENT_LS_INTERPRETER."
 
 
-def _unknown(requested: tuple[str, ...] | None, tests: list[TestResult]) -> list[str]:
+_IDS_REMEDY = "`agent-ls test` lists the ids that exist."
+
+
+def no_such_tests(plan: TestPlan, requested: tuple[str, ...], unknown: tuple[str, ...]) -> TestRun:
+    """The run of ids none of which names a test."""
+    return TestRun(
+        plan.argv,
+        "env_broken",
+        source="unittest" if plan.kind == "unittest" else "pytest",
+        problem=_no_such(unknown),
+        remedy=_IDS_REMEDY,
+        requested=requested,
+        unknown=unknown,
+    )
+
+
+def _no_such(unknown: tuple[str, ...]) -> str:
+    more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+    return f"no such tests: {', '.join(unknown[:5])}{more}"
+
+
+def _unknown(requested: tuple[str, ...] | None, tests: list[TestResult]) -> tuple[str, ...]:
     if requested is None:
-        return []
+        return ()
     names = [test.id for test in tests]
     known = set(names)
     # A broken module stands for the tests that it would have held.
-    return [
+    return tuple(
         asked
         for asked in requested
         if asked not in known
         and not any(matches(asked, name) or (name and matches(name, asked)) for name in names)
-    ]
+    )
 
 
 def _in_order(records: Records) -> list[TestResult]:

@@ -62,7 +62,8 @@ class TestRun:
     `source` says how outcomes were obtained: our pytest or unittest plugin, a JUnit file, or nothing
     but the exit code. `outcome` is `env_broken` when the run says nothing about the code, with the
     reason in `problem` and what to do in `remedy`. `truncated` means that the run ended early (crash,
-    deadline, cancel) and `tests` holds what was known by then. `requested` is None for the full suite.
+    deadline, cancel) and `tests` holds what was known by then. `requested` is None for the full suite;
+    `unknown` are those requested ids that name no test.
     """
 
     __test__ = False
@@ -78,6 +79,7 @@ class TestRun:
     problem: str | None = None
     remedy: str | None = None
     requested: tuple[str, ...] | None = None
+    unknown: tuple[str, ...] = ()
 
     def by_id(self) -> dict[str, TestResult]:
         return {test.id: test for test in self.tests}

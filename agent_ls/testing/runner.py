@@ -100,7 +100,7 @@ class TestRunner:
         else:
             arguments = self._unittest_arguments(control, requested, env, stop_on_first_failure)
         if known == ():
-            return self._nothing_there(requested or ())
+            return _verdict.no_such_tests(self.plan, requested or (), requested or ())
         results = ResultsFile(control / "results.jsonl")
         records = Records(on_result)
         with _tailing(results, records):
@@ -222,16 +222,6 @@ class TestRunner:
             NO_COLOR="1",
         )
         return env
-
-    def _nothing_there(self, requested: tuple[str, ...]) -> TestRun:
-        return TestRun(
-            self.plan.argv,
-            "env_broken",
-            source="pytest",
-            problem=f"no such tests: {', '.join(requested[:5])}",
-            remedy="Test ids are relative to the repository's root, such as tests/test_x.py::test_name.",
-            requested=requested,
-        )
 
     @contextmanager
     def _control_dir(self) -> Iterator[Path]:

@@ -164,6 +164,9 @@ def test_the_tests_are_run_and_parsed(tmp_path: Path) -> None:
     assert failed["file"] == "test_calc.py"
     assert ("test_calc.py", "test_three") in [(frame["file"], frame["function"]) for frame in failed["stack"]]
     assert document["truncated"] is False
+    unknown = agent_ls("test", outcomes["two"]["id"], "no.such", "--json", cwd=root)
+    assert (unknown.code, unknown.document()["verdict"]) == (2, "usage")
+    assert "no such tests: no.such" in unknown.stderr
     again = agent_ls("test", outcomes["two"]["id"], cwd=root)
     assert (again.code, again.stdout.split("  ")[0]) == (0, "1 passed")
     assert fingerprint(root) == before
@@ -257,6 +260,39 @@ def test_doctor(tmp_path: Path) -> None:
     outside = agent_ls("doctor", cwd=tmp_path)
     assert outside.code == 0
     assert "✗ repository" in outside.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "state", "said"),
+    [
+        ("repair", "ok", "built in"),
+        ("local:here.gguf", "ok", "local:here.gguf"),
+        ("local:none.gguf", "missing", "there is no file none.gguf"),
+        ("local:qwen", "missing", "Known: qwen2.5-coder-1.5b"),
+        ("anthropic:x", "missing", "ANTHROPIC_API_KEY"),
+        ("openai:", "missing", "openai:<model>"),
+        ("gpt:x", "missing", "no model is called 'gpt:x'"),
+        ("replay:none.jsonl", "missing", "none.jsonl"),
+    ],
+)
+def test_doctor_says_of_each_model_what_fix_would_say(
+    model: str, state: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    import importlib.util
+
+    from agent_ls.__main__ import main
+
+    monkeypatch.chdir(make_repo(tmp_path / "repo", TESTS))
+    Path("here.gguf").write_bytes(b"GGUF")
+    for variable in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    if importlib.util.find_spec("xllamacpp") is None and state == "ok" and model != "repair":
+        state, said = "missing", "agent-ls[local]"
+    assert main(["doctor", "--json", "--model", model]) == 0
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["model"]["state"] == state
+    assert said in f"{checks['model']['found']} {checks['model']['remedy']}"
 
 
 def test_no_sessions_yet(tmp_path: Path) -> None:
