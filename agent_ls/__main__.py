@@ -1,11 +1,16 @@
-"""Entry point of `agent-ls` and `python -m agent_ls`."""
+"""Entry point of `agent-ls` and `python -m agent_ls`.
+
+Until the project is left out of the module search, nothing is imported but what Python has loaded by itself.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def _leave_the_project_out() -> None:
@@ -14,10 +19,17 @@ def _leave_the_project_out() -> None:
     Both may name the repository under repair: its `click` or `jinja2` would run as part of us, unasked
     and outside the sandbox. The tests still get the variable. The folder that holds us stays.
     """
-    home = Path(__file__).resolve().parent.parent
-    unwanted = {Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
-    unwanted.add(Path.cwd())
-    sys.path[:] = [part for part in sys.path if Path(part).resolve() not in unwanted - {home}]
+    home = _real(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
+    unwanted = {_real(part) for part in ("", *os.environ.get("PYTHONPATH", "").split(os.pathsep))}
+    sys.path[:] = [part for part in sys.path if _real(part) == home or _real(part) not in unwanted]
+
+
+def _real(part: str) -> str:
+    """The folder that an entry of the module search names; the entry itself if the current folder is gone."""
+    try:
+        return os.path.realpath(part)
+    except OSError:
+        return part
 
 
 def main(argv: Sequence[str] | None = None) -> int:
