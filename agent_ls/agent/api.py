@@ -29,6 +29,7 @@ from agent_ls.workspace.git import Repository
 from agent_ls.workspace.worktree import Worktree
 
 OnEvent = Callable[[Event], None]
+OnText = Callable[[str], None]
 
 
 def _nobody(question: str) -> str | None:
@@ -47,8 +48,9 @@ def fix(
     cancel: CancelToken,
     on_event: OnEvent = _ignore,
     ask: Ask = _nobody,
+    on_text: OnText | None = None,
 ) -> Report:
-    """Work on one task to a verdict.
+    """Work on one task to a verdict. `on_text` gets a model's answers piece by piece, for a display.
 
     Raises AgentLsError only for what ends before a session exists (no repository, no sandbox, a taken
     branch, an unknown test …), leaving nothing behind. Everything later is a verdict in the report.
@@ -56,6 +58,7 @@ def fix(
     if settings.candidates != 1:
         raise UsageError("--candidates above 1 is not available in this version", "Leave it out.")
     session = open_session(repo_path, task, settings, cancel=cancel, on_event=on_event, ask=ask)
+    session.on_text = on_text
     return run_session(session)
 
 
@@ -182,6 +185,7 @@ def resume(
     cancel: CancelToken,
     on_event: OnEvent = _ignore,
     ask: Ask = _nobody,
+    on_text: OnText | None = None,
 ) -> Report:
     """Go on with a session that was handed over, cancelled, stopped at a limit or killed.
 
@@ -219,6 +223,7 @@ def resume(
         on_event=on_event,
         ask=ask,
     )
+    session.on_text = on_text
     session.log.append("session_resumed", of=info.id, tree=best)
     return run_session(session, resume_tree=best)
 

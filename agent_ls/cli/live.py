@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rich.text import Text
 
-from agent_ls.cli.output import console, is_terminal
+from agent_ls.cli.output import console, is_terminal, visible
 from agent_ls.cli.story import DIM, NAME, Story, duration
 from agent_ls.events import Event
 
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 _PLAIN_PROGRESS_S = 10.0
 """Without a terminal, progress of one long phase is told this often."""
+_TYPED_KEPT = 2000
+"""So many characters of an answer that is being written are kept: only its last line is shown."""
 
 
 class LiveView:
-    """Context manager; `on_event` takes events from any thread.
+    """Context manager; `on_event` takes events and `on_text` pieces of an answer from any thread.
 
     On a terminal: finished lines scroll by above one moving line (spinner, what happens, elapsed
-    time). Elsewhere: plain lines without control codes. `quiet` shows nothing at all.
+    time) and the last line that a model is writing. Elsewhere: plain lines without control codes.
+    `quiet` shows nothing at all.
     """
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False, stream: TextIO | None = None) -> None:
@@ -39,6 +42,7 @@ class LiveView:
         self._lock = threading.RLock()
         self._stopping = False
         self._told = 0.0
+        self._typed = ""
 
     def __enter__(self) -> LiveView:
         if self._fancy:
@@ -61,6 +65,8 @@ class LiveView:
     def on_event(self, event: Event) -> None:
         """Show one event."""
         with self._lock:
+            if event.kind in ("model_call", "model_reply", "model_retry", "session_finished"):
+                self._typed = ""
             lines = self.story.read(event)
             if self._quiet:
                 return
@@ -71,6 +77,18 @@ class LiveView:
                     self._console.print(line, soft_wrap=not self._fancy)
             except OSError:  # whoever was watching has gone; the work goes on
                 self._quiet = True
+
+    def on_text(self, text: str) -> None:
+        """Take in a piece of the answer that a model is writing; shown on a terminal only."""
+        if self._fancy:
+            with self._lock:
+                self._typed = (self._typed + text)[-_TYPED_KEPT:]
+
+    def typed_line(self) -> Text | None:
+        """The last line with something on it of the answer that is being written, None if there is none."""
+        lines = visible(self._typed).expandtabs(4).splitlines()
+        last = next((line for line in reversed(lines) if line.strip()), None)
+        return None if last is None else Text(last.strip(), DIM)
 
     def ask(self, question: str) -> str | None:
         """Ask the person; None without a terminal to ask on, and when nothing is answered."""
@@ -126,3 +144,7 @@ class _Moving:
         line.truncate(max(10, options.max_width - 3), overflow="ellipsis")
         self._spinner.text = line
         yield self._spinner
+        typed = self._view.typed_line()
+        if typed is not None:
+            typed.truncate(max(10, options.max_width - 3), overflow="ellipsis")
+            yield Text.assemble("  ", typed)

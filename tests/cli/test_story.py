@@ -148,3 +148,41 @@ def test_events_of_other_versions_do_no_harm() -> None:
     for seq, kind in enumerate(kinds):
         for data in ({}, {"run": None}, {"n": [], "text": 3}, {"findings": [{}]}):
             view.on_event(Event(seq, 0.0, kind, data))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        ([], None),
+        (["\n", "  \n"], None),
+        (["I will ", "look"], "I will look"),
+        (["first\n", "sec", "ond\n", "\n"], "second"),
+        (["\tdef f(", "x):\n\t\treturn x"], "return x"),
+        (["a\x1b[2Jb", "\x1b]0;title\x07c"], "abc"),
+        (["x" * 5000], "x" * 2000),
+    ],
+)
+def test_the_last_line_that_a_model_writes(
+    pieces: list[str], shown: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    view = LiveView(stream=Terminal())
+    for piece in pieces:
+        view.on_text(piece)
+    line = view.typed_line()
+    assert (line.plain if line is not None else None) == shown
+    view.on_event(Event(0, 0.0, "model_reply", {"text": "the whole"}))
+    assert view.typed_line() is None
+
+
+def test_what_a_model_writes_is_seen_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    cases = [(Terminal(), False, True), (Terminal(), True, False), (io.StringIO(), False, False)]
+    for stream, quiet, seen in cases:
+        with LiveView(stream=stream, quiet=quiet) as view:
+            view.on_text("a thought about carts")
+            if view._live is not None:
+                view._live.refresh()
+        assert ("\x1b[2ma thought about carts\x1b[0m" in stream.getvalue()) is seen

@@ -48,7 +48,13 @@ def demo(directory: str | None, keep: bool, **given: Any) -> int:
         code = run_session(
             context,
             lambda cancel, view: fix_task(
-                root, task, settings, cancel=cancel, on_event=view.on_event, ask=view.ask
+                root,
+                task,
+                settings,
+                cancel=cancel,
+                on_event=view.on_event,
+                ask=view.ask,
+                on_text=view.on_text,
             ),
             root if stays else None,
         )

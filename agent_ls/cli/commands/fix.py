@@ -54,7 +54,13 @@ def fix(
     return run_session(
         context,
         lambda cancel, view: fix_task(
-            repo.root, task, settings, cancel=cancel, on_event=view.on_event, ask=view.ask
+            repo.root,
+            task,
+            settings,
+            cancel=cancel,
+            on_event=view.on_event,
+            ask=view.ask,
+            on_text=view.on_text,
         ),
         elsewhere(repo.root),
     )

@@ -40,7 +40,12 @@ def resume(session: str, **given: Any) -> int:
     return run_session(
         context,
         lambda cancel, view: resume_session(
-            info.id, settings, cancel=cancel, on_event=view.on_event, ask=view.ask
+            info.id,
+            settings,
+            cancel=cancel,
+            on_event=view.on_event,
+            ask=view.ask,
+            on_text=view.on_text,
         ),
         elsewhere(root),
     )
