@@ -17,6 +17,11 @@ _SECRET_NAME = re.compile(
 )
 _HARMLESS_NAME = re.compile(r"(_FILE|_PATH|_DIR|_SOCK|_ASKPASS|_NAME|_ID|_TYPE|_TTL)$", re.IGNORECASE)
 _MIN_LENGTH = 8
+_OWN_KEYS = (
+    "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AGENT_LS_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN",
+)  # fmt: skip
+_MIN_KEY_LENGTH = 16
+"""Shorter "keys" are words for servers that ask for none; they may stand in any file."""
 
 # Each token must not continue a word to its left: that keeps "risk-…" out, and the search linear.
 _START = r"(?<![A-Za-z0-9_-])"
@@ -88,6 +93,16 @@ def make_redactor(extra: Iterable[str] = ()) -> Callable[[str], str]:
         return json.dumps(_walk(document, plain), ensure_ascii=False)
 
     return redact
+
+
+def make_key_remover(extra: Iterable[str] = ()) -> Callable[[str], str]:
+    """A function for prompts: only our own keys and those in `extra` are replaced, wherever they stand.
+
+    Nothing is guessed from shapes or other variables, since a model has to quote the code that it edits.
+    """
+    values = {*extra, *(os.environ.get(name, "") for name in _OWN_KEYS)}
+    known = _known_pattern({value for value in values if len(value) >= _MIN_KEY_LENGTH})
+    return (lambda text: text) if known is None else (lambda text: known.sub(REDACTED, text))
 
 
 def _known_pattern(values: Iterable[str]) -> re.Pattern[str] | None:

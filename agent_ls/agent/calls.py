@@ -6,15 +6,23 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from attrs import evolve
+
 from agent_ls.agent.session import Session
 from agent_ls.models.protocol import Backend, ModelEvent, Reply, Request, Retrying, TextDelta, gather
 from agent_ls.models.replay import canonical, digest, reply_data
+from agent_ls.redact import make_key_remover
 
 
 def call_model(session: Session, backend: Backend, request: Request) -> Reply:
-    """Check the limits, call, record. Raises LimitReached, ProviderError, ContextTooLong, Cancelled."""
+    """Check the limits, take our keys out of the prompt, call, record.
+
+    Raises LimitReached, ProviderError, ContextTooLong, Cancelled.
+    """
     session.cancel.raise_if_cancelled()
     session.meter.check()
+    hide = make_key_remover([session.settings.api_key or ""])
+    request = evolve(request, messages=[evolve(m, content=hide(m.content)) for m in request.messages])
     meter = session.meter
     meter.steps += 1
     meter.model_calls += 1

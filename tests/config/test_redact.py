@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_ls.redact import REDACTED, make_redactor
+from agent_ls.redact import REDACTED, make_key_remover, make_redactor
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----"
 
@@ -70,6 +70,19 @@ def test_environment(monkeypatch: pytest.MonkeyPatch, name: str, value: str, hid
 def test_extra_values_and_overlaps() -> None:
     redact = make_redactor(["abcdef", "abcdefgh-and-more", ""])
     assert redact("abcdefgh-and-more abcdef") == f"{REDACTED} {REDACTED}"
+
+
+def test_prompts_lose_our_own_keys_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-environment")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    monkeypatch.setenv("PGPASSWORD", "postgres-and-more")
+    token = of("ghp", "_", "A1b2" * 9)
+    text = f"none postgres-and-more {token} key-of-the-environment key-of-the-settings"
+    hide = make_key_remover(["key-of-the-settings", ""])
+    assert hide(text) == f"none postgres-and-more {token} {REDACTED} {REDACTED}"
+    assert hide('{"k": "key-of-the-environment"}') == f'{{"k": "{REDACTED}"}}'
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert make_key_remover()(text) == text
 
 
 def test_a_json_line_keeps_its_form() -> None:
