@@ -27,7 +27,8 @@ class Settings:
 
     `test_command` is an argv list; `test_timeout` bounds one run of it and `per_test_timeout` one
     test (seconds, None: from the baseline or off). `sandbox` is "auto", "bwrap" or "off"; `tests`
-    says what a session may do to the test files; `include` names files that go into the prompt.
+    says what a session may do to the test files; `threads` are those
+    of a local model (None: the physical cores, fewer when the machine is loaded); `include` names files that go into the prompt.
     """
 
     model: str = "repair"
@@ -36,6 +37,7 @@ class Settings:
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     context_window: int | None = None
+    threads: int | None = None
     temperature: float | None = None
     samples: int = 6
     test_command: tuple[str, ...] | None = None

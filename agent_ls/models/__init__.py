@@ -57,9 +57,11 @@ def _local(settings: Settings, name: str, rest: str) -> Backend:
         file = Path(rest).expanduser()
         if not file.is_file():
             raise UsageError(f"{name}: there is no file {file}")
-        return LocalBackend(name, file, window=settings.context_window, tools=True)
+        return LocalBackend(name, file, window=settings.context_window, tools=True, threads=settings.threads)
     known, installed = catalog.find(rest), catalog.installed_file(rest)
-    return LocalBackend(name, installed, window=settings.context_window, tools=known.tools)
+    return LocalBackend(
+        name, installed, window=settings.context_window, tools=known.tools, threads=settings.threads
+    )
 
 
 def _unknown(name: str, kind: str) -> UsageError:
