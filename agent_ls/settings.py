@@ -27,19 +27,19 @@ class Settings:
 
     `test_command` is an argv list; `test_timeout` bounds one run of it and `per_test_timeout` one
     test (seconds, None: from the baseline or off). `sandbox` is "auto", "bwrap" or "off"; `tests`
-    says what a session may do to the test files; `threads` are those
-    of a local model (None: the physical cores, fewer when the machine is loaded); `include` names files that go into the prompt.
+    says what a session may do to the test files; `include` names files that go into the prompt.
+    `threads` are those of a local model (None: the physical cores, fewer when the machine is loaded).
     """
 
     model: str = "repair"
-    first: str | None = None
+    first: Literal["repair"] | None = None
     strategy: Literal["auto", "tools", "guided"] = "auto"
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     context_window: int | None = None
     threads: int | None = None
     temperature: float | None = None
-    samples: int = 6
+    samples: int = 8
     test_command: tuple[str, ...] | None = None
     interpreter: str | None = None
     test_timeout: float = 600.0

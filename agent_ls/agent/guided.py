@@ -23,7 +23,7 @@ from agent_ls.prompts import render
 from agent_ls.workspace.syntax import new_errors
 from agent_ls.workspace.text import write_atomic
 
-TEMPERATURES = (0.0, 0.7, 0.8, 0.9, 1.0, 1.1)
+TEMPERATURES = (0.0, 0.7, 0.8, 0.8, 0.8, 0.9, 0.9, 1.0)
 """Of the successive samples for one suspect; the last is used for all further ones."""
 FENCE = re.compile(r"```[\w+-]*\n(.*?)(?:```|\Z)", re.DOTALL)
 MAX_TARGETS = 8
@@ -42,9 +42,8 @@ VIEWS = (
     Shown(documentation=True, failure=True, suspects=False),
     Shown(documentation=True, failure=True, suspects=False),
     Shown(documentation=True, failure=True, suspects=True),
+    Shown(documentation=True, failure=True, suspects=False),
     Shown(documentation=False, failure=True, suspects=False),
-    Shown(documentation=True, failure=False, suspects=False),
-    Shown(documentation=False, failure=False, suspects=True),
 )
 
 
