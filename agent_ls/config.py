@@ -74,6 +74,7 @@ _MINIMUM: dict[str, tuple[float, bool]] = {  # smallest value, and whether that 
     "test_timeout": (0, False),
     "per_test_timeout": (0, False),
     "context_window": (512, True),
+    "threads": (1, True),
     "temperature": (0, True),
     "samples": (1, True),
     "candidates": (1, True),
