@@ -11,7 +11,6 @@ from agent_ls.agent.loop import drive
 from agent_ls.agent.repairing import repair
 from agent_ls.agent.session import Session
 from agent_ls.agent.stops import HandOver
-from agent_ls.errors import UsageError
 from agent_ls.models.protocol import Backend
 from agent_ls.settings import Settings
 
@@ -44,8 +43,6 @@ def run_strategies(session: Session, judge: Judge) -> str:
     if settings.permission in ("read", "test"):
         session.suspects = locate(session, judge)
         raise HandOver("permission", f"editing needs --permission fix; it is {settings.permission}")
-    if settings.first not in (None, REPAIR):
-        raise UsageError(f"--first {settings.first} is not known", "Only `repair` can go first.")
     said = []
     if settings.model == REPAIR:
         return repair(session, judge)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from agent_ls.cli.options import Context
 from agent_ls.cli.output import console, emit_json, only_json_on_stdout
 from agent_ls.cli.render import summary
 from agent_ls.cli.signals import cancel_on_signals
+from agent_ls.errors import UsageError
 
 if TYPE_CHECKING:
     from agent_ls.agent.report import Report
@@ -43,13 +44,24 @@ def run_session(context: Context, start: Start, repo: Path | None) -> int:
     return report.verdict.exit_code
 
 
-def check_model(settings: Settings) -> None:
-    """Raise UsageError now, before any test has run, when the model can't be used (unknown, no key …)."""
+def check_model(settings: Settings, origins: Mapping[str, str] | None = None) -> None:
+    """Raise UsageError now, before any test has run, when the model can't be used (unknown, no key …).
+
+    `origins` says where settings came from (see `config.Loaded`): a limit on money that a person set must
+    be one that can be kept.
+    """
     if settings.model == "repair":
         return
     from agent_ls.models import create
 
-    create(settings).close()  # loads and sends nothing
+    backend = create(settings)  # loads and sends nothing
+    backend.close()
+    asked = (origins or {}).get("max_cost", "default") != "default" and settings.limits.max_cost is not None
+    if asked and not getattr(backend, "priced", True):
+        raise UsageError(
+            f"max_cost can't be kept: the price of {settings.model} is not known",
+            "Limit it with --max-tokens, and leave out the limit on money.",
+        )
 
 
 def elsewhere(root: Path) -> Path | None:

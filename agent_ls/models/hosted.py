@@ -102,6 +102,11 @@ class HostedBackend(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
+    @property
+    def priced(self) -> bool:
+        """Whether the costs of its calls are known, so that a limit on money can be kept."""
+        return self._priced and price(self.name, Usage()) is not None
+
     @abstractmethod
     def _body(self, request: Request) -> dict[str, Any]:
         """The request; fields in `_rejected` are taken out before it is sent."""

@@ -70,6 +70,8 @@ def test_start_up_imports_nothing_heavy() -> None:
         (["fix", "--text", "x", "--model", "nonsense:model"], "nonsense"),
         (["fix", "--text", "x", "--max-steps", "many"], "max_steps must be a whole number"),
         (["fix", "--text", "x", "--max-failures", "0"], "at least 1"),
+        (["fix", "--text", "x", "--max-cost", "1", "--model", "openai:x", "--set", "api_key=k"], "not known"),
+        (["fix", "--text", "x", "--first", "x"], "first must be one of 'repair'"),
         (["fix", "--text", "x", "--permission", "fxi"], "did you mean 'fix'"),
         (["fix", "--text", "x", "--test-command", "a 'b"], "split into words"),
         (["fix", "--text", "x", "--set", "samples"], "KEY=VALUE"),

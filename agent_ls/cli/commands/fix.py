@@ -45,8 +45,9 @@ def fix(
     from agent_ls.cli.running import check_model, elsewhere, run_session
 
     repo = context.repository()
-    settings = context.load(repo.root).settings
-    check_model(settings)
+    loaded = context.load(repo.root)
+    settings = loaded.settings
+    check_model(settings, loaded.origins)
     task = _task(repo, number, issue_file, text, tests)
 
     from agent_ls.agent.api import fix as fix_task
