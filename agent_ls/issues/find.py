@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +11,7 @@ from agent_ls.cancel import CancelToken
 from agent_ls.errors import UsageError
 from agent_ls.issues.text import from_file
 from agent_ls.task import Task
+from agent_ls.workspace.paths import is_secret_path
 
 
 class HasRemote(Protocol):
@@ -33,7 +35,8 @@ def resolve_issue(
         raise UsageError(f"issue numbers begin with 1, not {number}", "Give the issue's number.")
     name = f".agent-ls/issues/{number}.md"
     local = repo.root / ".agent-ls" / "issues" / f"{number}.md"
-    if local.exists():
+    if os.path.lexists(local):
+        _refuse_link_outside(repo.root, local, name)
         return from_file(local, number, name)
     looked = [f"{name} (no such file)"]
     url = repo.remote_url()
@@ -56,6 +59,17 @@ def resolve_issue(
         f"issue {number} was not found; looked at: {'; '.join(looked)}",
         f"Write {name}, or use --issue-file or --text.",
     )
+
+
+def _refuse_link_outside(root: Path, local: Path, name: str) -> None:
+    """A cloned repository must not be able to pass off a file of this machine as an issue."""
+    real = Path(os.path.realpath(local))
+    inside = real.is_relative_to(os.path.realpath(root))
+    if not inside or is_secret_path(real.relative_to(os.path.realpath(root)).as_posix()):
+        raise UsageError(
+            f"{name} is a link to {'a file with secrets' if inside else 'a file outside the repository'}",
+            "Put the issue's text there itself, or name a file with --issue-file.",
+        )
 
 
 def _without_login(url: str) -> str:

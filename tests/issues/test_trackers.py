@@ -179,6 +179,33 @@ def test_local_files_come_first(fake: FakeServer, tmp_path: Path) -> None:
     assert fake.requests == []
 
 
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("notes/real.md", None),
+        ("../outside.md", "outside the repository"),
+        ("../none.md", "outside the repository"),
+        ("/etc/hostname", "outside the repository"),
+        (".env", "a file with secrets"),
+        ("notes/none.md", "does not exist"),
+    ],
+)
+def test_a_local_issue_that_is_a_link(target: str, said: str | None, tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    local = root / ".agent-ls" / "issues" / "3.md"
+    for path in (local, root / "notes" / "real.md", root / ".env", tmp_path / "outside.md"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("# A title\n")
+    local.unlink()
+    local.symlink_to(target if target.startswith("/") else root / target)
+    repo = Repo(root, None)
+    if said is None:
+        assert resolve_issue(repo, 3, {}).title == "A title"
+        return
+    with pytest.raises(UsageError, match=said):
+        resolve_issue(repo, 3, {})
+
+
 def test_a_self_hosted_github_named_by_its_pages(fake: FakeServer, tmp_path: Path) -> None:
     fake.put("/ghe/api/v3/repos/o/r/issues/12", {**ISSUE, "comments": 0})
     env = {"AGENT_LS_GITHUB_URL": f"{fake.url}/ghe/"}
