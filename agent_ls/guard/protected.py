@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from attrs import asdict, frozen
 
+from agent_ls.guard.shadows import BaseHas, reason_shadowing
 from agent_ls.workspace.paths import is_secret_path, is_test_config, is_test_path
 
 TestsPolicy = Literal["none", "add", "edit"]
@@ -33,12 +34,19 @@ class Finding:
         return {**asdict(self), "tests": list(self.tests)}
 
 
-def reason_protected(path: str, *, exists_at_base: bool, policy: TestsPolicy) -> str | None:
+def reason_protected(
+    path: str,
+    *,
+    exists_at_base: bool,
+    policy: TestsPolicy,
+    base_has: BaseHas = lambda path: False,
+) -> str | None:
     """Why `path` may not be changed under `policy`; None if it may.
 
     Args:
         path: relative to the repository, forward slashes.
         exists_at_base: whether the base tree has a file there; new test files are allowed by "add".
+        base_has: whether the base tree has a file or folder at a path, to see what a new file would hide.
     """
     if is_secret_path(path):
         return "it looks like a file with secrets"
@@ -53,21 +61,27 @@ def reason_protected(path: str, *, exists_at_base: bool, policy: TestsPolicy) ->
             return "this session may not touch tests"
         if exists_at_base:
             return 'existing tests may not be changed (tests = "add")'
-    return None
+    return None if exists_at_base else reason_shadowing(path, base_has)
 
 
 def check_change(
-    changes: Iterable[tuple[str, str]], read_base: ReadBlob, policy: TestsPolicy
+    changes: Iterable[tuple[str, str]],
+    read_base: ReadBlob,
+    policy: TestsPolicy,
+    base_has: BaseHas = lambda path: False,
 ) -> list[Finding]:
     """Findings for a finished change.
 
     Args:
         changes: (path, status) with a status "added", "modified", "deleted", "renamed" or "typechange".
         read_base: content of a path in the base tree, None if absent.
+        base_has: as for `reason_protected`.
     """
     findings = []
     for path, status in changes:
-        reason = reason_protected(path, exists_at_base=read_base(path) is not None, policy=policy)
+        reason = reason_protected(
+            path, exists_at_base=read_base(path) is not None, policy=policy, base_has=base_has
+        )
         if reason is None:
             continue
         findings.append(
