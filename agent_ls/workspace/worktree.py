@@ -128,6 +128,43 @@ class Worktree:
             store_changes(self._repo, self._env, self._changes())
             return self._repo.git("write-tree", "--missing-ok", env=self._env).stdout.strip()
 
+    def remove_unstored(self) -> list[str]:
+        """Remove the files that `write_tree` does not store (ignored, secret-looking, huge) and that were not
+        brought from the user's tree. Returns their paths: what is tested next is what a commit would hold.
+        """
+        with self._owned():
+            brought = self._noted(_BROUGHT)
+            folders = tuple(path for path in brought if path.endswith("/"))
+            raw = self._repo.git("ls-files", "-z", "--others", "--ignored", "--exclude-standard",
+                                 "--directory", "--no-empty-directory", env=self._env,
+                                 text=False)  # fmt: skip
+            listing = self._changes()
+            unstored = [
+                path for path, _ in listing.left_out if path not in self._blobs(self._repo, self._env)
+            ]
+            removed = []
+            for path in (*split_z(raw.data), *unstored):
+                kept = path in brought or path.startswith(folders)
+                if kept or any(name.startswith(path.rstrip("/") + "/") for name in brought):
+                    continue
+                remove_tree(self.path / path.rstrip("/"))
+                removed.append(path)
+            return removed
+
+    def would_store(self, path: str, *, tracked: bool) -> bool:
+        """Would `write_tree` hold a change of the file at `path`? `tracked`: it is in the base tree.
+
+        Not so for what git ignores, what was brought (submodules too) and what lies behind a filter.
+        """
+        brought = self._noted(_BROUGHT)
+        folders = tuple(entry for entry in brought if entry.endswith("/"))
+        if path in brought or path.startswith(folders) or path in self._noted(_HIDDEN):
+            return False
+        if tracked:
+            return True
+        env = {**self._env, "GIT_LITERAL_PATHSPECS": "0"}  # which this command does not know
+        return self._repo.git("check-ignore", "-q", "--", f"./{path}", env=env, check=False).returncode == 1
+
     def left_out(self) -> tuple[tuple[str, str], ...]:
         """(path, reason) of the files that `write_tree` does not store although they are not ignored."""
         return self._changes().left_out

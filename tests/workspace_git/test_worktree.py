@@ -652,6 +652,30 @@ def test_a_state_without_its_ignore_file_does_not_take_brought_content(root: Pat
     assert (tree.path / "build/lib.so").exists() and (tree.path / "_version.py").exists()
 
 
+def test_only_what_a_tree_holds_stays_for_a_test_run(root: Path, work: Path) -> None:
+    start(submodule(root))
+    write(root, {"build/lib.so": b"\x7fELF", "_version.py": "v = 1\n", ".venv/pyvenv.cfg": ""})
+    repo, _, tree = open_tree(root, work)
+    bring_ignored(repo, tree)
+    before = files(tree.path)
+    assert tree.remove_unstored() == []
+    write(
+        tree.path,
+        {"build/more.so": "x", "late.log": "x", "fresh.py": "x", ".env": "KEY=1\n", "odd/a.log": ""},
+    )
+    with (tree.path / ".gitignore").open("a") as file:
+        file.write("*.log\n")
+    removed = tree.remove_unstored()
+    assert sorted(removed) == [".env", "late.log", "odd/"]
+    assert {*before, "fresh.py", "build/more.so"} == set(files(tree.path))
+    stored = {
+        "fresh.py": True, "app.py": True, "late.log": False, "_version.py": False, "build/x.so": False,
+        "vendor/lib/app.py": False, "vendor/lib/new.py": False, ":(glob)*.log": False, "new/*.py": True,
+    }  # fmt: skip
+    assert {path: tree.would_store(path, tracked=False) for path in stored} == stored
+    assert tree.would_store("late.log", tracked=True)
+
+
 @pytest.mark.parametrize(
     "name", ["detached", "linked_worktree", "sha256", "odd_path", "inside_submodule", "shallow"]
 )
