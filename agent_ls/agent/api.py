@@ -90,6 +90,9 @@ def run_session(session: Session, *, resume_tree: str | None = None) -> Report:
             # a limit or a stop that came after the proof does not undo the proof
             judge.final, verdict = judge.best, Verdict.FIXED
             explanation = f"Proven before the session stopped ({text})."
+        if verdict is Verdict.HANDED_OVER and judge.best is not None and judge.best.blocked:
+            verdict, reason = Verdict.BLOCKED, "guard"
+            text = "; ".join(dict.fromkeys(f.message for f in judge.best.findings)) + f". {text}"
         return finish(session, judge, verdict, reason, text, explanation=explanation)
     finally:
         session.close()

@@ -30,7 +30,7 @@ def finish(
     best = judge.final if verdict is Verdict.FIXED else judge.best
     base_tree, base = session.base_tree, session.snapshot.commit
     commit: str | None = None
-    if best is not None and best.tree != base_tree and verdict is not Verdict.BLOCKED:
+    if best is not None and best.tree != base_tree and not best.blocked and verdict is not Verdict.BLOCKED:
         commit = session.worktree.commit(best.tree, commit_message(session, verdict, text, explanation), base)
         session.repo.move_branch(session.branch, commit, base)
     elif session.repo.branch_exists(session.branch):

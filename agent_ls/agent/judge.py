@@ -8,11 +8,12 @@ from typing import Any
 
 from attrs import asdict, define, evolve, field, frozen
 
+from agent_ls.agent.checking import check_session
 from agent_ls.agent.progress import error_signature
 from agent_ls.agent.session import Session
 from agent_ls.agent.stops import HandOver
 from agent_ls.errors import EnvBroken, UsageError
-from agent_ls.guard.protected import Finding, check_change
+from agent_ls.guard.protected import Finding
 from agent_ls.testing.affected import affected_tests
 from agent_ls.testing.compare import compare
 from agent_ls.testing.flaky import confirm
@@ -44,6 +45,11 @@ class Judgement:
     proven_by: tuple[str, ...] = ()
 
     @property
+    def blocked(self) -> bool:
+        """Does the change break a rule? Such a state is never kept, whatever its tests say."""
+        return any(finding.severity == "block" for finding in self.findings)
+
+    @property
     def failing(self) -> tuple[TestResult, ...]:
         wanted = {*self.comparison.still_failing, *self.comparison.regressed}
         return tuple(result for id, result in self.results.items() if id in wanted)
@@ -57,7 +63,8 @@ class Judgement:
 class Judge:
     """Runs tests for one session and remembers the best state so far.
 
-    `to_fix` are the asked tests that reliably fail on the untouched tree: only they prove a fix.
+    `to_fix` are the asked tests that reliably fail on the untouched tree: only they prove a fix. `flaky`
+    are all tests seen to change by chance, `unsteady` those of the asked ones that did so in the baseline.
     """
 
     session: Session
@@ -66,6 +73,7 @@ class Judge:
     coverage: dict[str, dict[str, frozenset[int]]] = field(factory=dict)
     flaky: set[str] = field(factory=set)
     to_fix: tuple[str, ...] = ()
+    unsteady: frozenset[str] = frozenset()
     _per_test: float | None = None
 
     # -- baseline -----------------------------------------------------------------------------
@@ -100,6 +108,7 @@ class Judge:
             self.coverage = session.runner.coverage
             outcomes = again.by_id()
             self.flaky |= {id for id in failing if id in outcomes and not outcomes[id].outcome.bad}
+            self.unsteady = frozenset(self.flaky)
             failing = [id for id in failing if id not in self.flaky]
         self.to_fix = tuple(failing)
         if not failing and need_failing:
@@ -130,9 +139,15 @@ class Judge:
         session = self.session
         session.cancel.raise_if_cancelled()
         tree = session.worktree.write_tree()
+        strays = session.worktree.remove_unstored()
+        if strays:
+            session.note(
+                f"removed before testing, because git would not store it: {', '.join(strays[:5])}", "warning"
+            )
         judgement = self._stages(tree)
         session.attempts += 1
-        made, reason = session.progress.compare(judgement.results, judgement.comparison.regressed)
+        broken = [*judgement.comparison.regressed, *(f.path for f in judgement.findings if judgement.blocked)]
+        made, reason = session.progress.compare(judgement.results, broken)
         taught = describe(judgement, session.asked, reason if made else None)
         session.taught.append(f"{label}: {taught}")
         session.log.append(
@@ -147,9 +162,7 @@ class Judge:
         if tree != session.base_tree and (self.best is None or self._better(judgement)):
             self.best = judgement
         try:
-            session.progress.judged(
-                tree, judgement.results, judgement.comparison.regressed, count=count and not judgement.green
-            )
+            session.progress.judged(tree, judgement.results, broken, count=count and not judgement.green)
         finally:
             fixed = len(judgement.comparison.fixed)
             session.log.append(
@@ -165,15 +178,15 @@ class Judge:
     def _better(self, new: Judgement) -> bool:
         return self._rank(new) > self._rank(self.best) if self.best else True
 
-    def _rank(self, judgement: Judgement) -> tuple[bool, bool, int, int]:
+    def _rank(self, judgement: Judgement) -> tuple[bool, bool, bool, int, int]:
         size = len(self.session.worktree.diff(self.session.base_tree, judgement.tree))
         clean = not judgement.comparison.regressed
-        return (judgement.green, clean, len(judgement.comparison.fixed), -size)
+        return (judgement.green, not judgement.blocked, clean, len(judgement.comparison.fixed), -size)
 
     def _stages(self, tree: str) -> Judgement:
         session, baseline = self.session, self.session.baseline
         assert baseline is not None
-        asked = [id for id in session.asked if id not in self.flaky]
+        asked = [id for id in session.asked if id not in self.unsteady]
         results: dict[str, TestResult] = {}
         hanging = [id for id in asked if _hangs(baseline.by_id()[id])]
         if len(hanging) > 1:  # each hang costs a whole time limit: one is enough to reject
@@ -206,16 +219,7 @@ class Judge:
     def _finish_full(self, judgement: Judgement, asked: Sequence[str], changed: Sequence[str]) -> Judgement:
         session = self.session
         comparison = judgement.comparison
-        findings = tuple(
-            check_change(
-                [
-                    (change.path, change.status)
-                    for change in session.worktree.changed_files(session.base_tree, judgement.tree)
-                ],
-                lambda path: session.worktree.read_blob(session.base_tree, path),
-                session.settings.tests,
-            )
-        )
+        findings = check_session(session, judgement.tree)
         if findings:
             session.log.append("guard", findings=[finding.to_json() for finding in findings])
         passing = [id for id in asked if id in comparison.fixed or _passes(judgement.results.get(id))]
@@ -226,6 +230,9 @@ class Judge:
             and not any(finding.severity == "block" for finding in findings)
             and bool(changed)
         )
+        if self.to_fix and session.settings.tests != "edit":
+            # nothing but new tests: they may hide what they should test, they can't mend it
+            sound = sound and not all(is_test_path(path) for path in changed)
         proven = len(passing) == len(asked) and (
             bool(self.to_fix) or session.settings.permission == "refactor"
         )
@@ -237,18 +244,31 @@ class Judge:
         comparison = compare(baseline, run, session.asked)
         alone = not comparison.still_failing  # a state that fails anyway is not worth runs for certainty
         if comparison.regressed and alone and run.outcome != "env_broken":
-            flaky = confirm(session.runner, comparison.regressed, run)
-            self._restore(tree)
-            self.flaky |= set(flaky)
+            excused = self._flaky_now(comparison.regressed, run, stage, tree)
+            keep = tuple(id for id in comparison.regressed if id not in excused)
+            comparison = evolve(comparison, regressed=keep)
         if self.flaky:
-            keep = [id for id in comparison.regressed if id not in self.flaky]
-            seen = sorted(self.flaky & {test.id for test in run.tests})
-            comparison = evolve(comparison, regressed=tuple(keep), flaky=tuple(seen))
+            seen = sorted(self.flaky & {test.id for test in run.tests} - set(comparison.regressed))
+            comparison = evolve(comparison, flaky=tuple(seen))
         session.log.append("comparison", **_plain(asdict(comparison)), tree=tree, stage=stage)
         problem = run.problem if run.outcome == "env_broken" else None
         if run.outcome == "timeout" and stage == "full" and baseline.outcome != "timeout":
             problem = f"the suite did not end within {session.settings.test_timeout:g} s; before it did"
         return Judgement(tree, stage, False, False, comparison, results, problem=problem)
+
+    def _flaky_now(self, ids: Sequence[str], run: TestRun, stage: str, tree: str) -> set[str]:
+        """Which regressions of `run` are chance. Asked anew for each tree: another change may cause them."""
+        session = self.session
+        seconds = min(session.settings.test_timeout, max(self.allowance(), session.meter.remaining_s()))
+        found = set(confirm(session.runner, ids, run, cancel=session.cancel, timeout=seconds))
+        session.cancel.raise_if_cancelled()
+        self._restore(tree)
+        if stage == "full" and found:
+            # passing alone is no excuse: the change may let one test spoil another
+            again = self._run(None, "full-again", tree=tree).by_id()
+            found = {id for id in found if id in again and not again[id].outcome.bad}
+            self.flaky |= found
+        return found
 
     # -- runs ---------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from agent_ls.testing.plan import find_plan
 from agent_ls.testing.results import TestRun
 from agent_ls.testing.runner import TestRunner
 from agent_ls.workspace.files import Workspace
-from agent_ls.workspace.git import Repository
+from agent_ls.workspace.git import Repository, split_z
 from agent_ls.workspace.snapshot import Snapshot, take_snapshot
 from agent_ls.workspace.worktree import Worktree, bring_ignored
 
@@ -75,6 +75,7 @@ class Session:
     suspects: Sequence[Suspect] = ()
     forget: bool = False
     on_text: Callable[[str], None] | None = None
+    _base_paths: frozenset[str] | None = None
 
     def phase(self, name: str, text: str) -> None:
         self.log.append("phase", name=name, text=text)
@@ -89,11 +90,21 @@ class Session:
 
     def protected(self, path: str) -> str | None:
         """Why this session may not edit `path`; None if it may."""
+        exists = self.worktree.read_blob(self.base_tree, path) is not None
+        if not self.worktree.would_store(path, tracked=exists):
+            return "no commit would hold it: git ignores it, or it belongs to a submodule or a filter"
         return reason_protected(
-            path,
-            exists_at_base=self.worktree.read_blob(self.base_tree, path) is not None,
-            policy=self.settings.tests,
+            path, exists_at_base=exists, policy=self.settings.tests, base_has=self.base_has
         )
+
+    def base_has(self, path: str) -> bool:
+        """Whether the base tree has a file or a folder at `path`."""
+        if self._base_paths is None:
+            raw = self.repo.git(
+                "ls-tree", "-r", "-t", "-z", "--name-only", "--full-tree", self.base_tree, text=False
+            )
+            self._base_paths = frozenset(split_z(raw.data))
+        return path in self._base_paths
 
     def close(self) -> None:
         """Remove what only a running session needs; the event file stays."""

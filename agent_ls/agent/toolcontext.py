@@ -159,16 +159,18 @@ class LoopContext:
         return ToolOutput(self._verdict_text(judgement), is_error=True)
 
     def _blocked(self, judgement: Judgement) -> ToolOutput:
-        message = "; ".join(finding.message for finding in judgement.findings)
+        blocking = [finding for finding in judgement.findings if finding.severity == "block"]
+        message = "; ".join(finding.message for finding in blocking)
         if self.blocked_once:
             raise Blocked("guard", message)
         self.blocked_once = True
-        for finding in judgement.findings:
+        for finding in blocking:
             content = self.session.worktree.read_blob(self.session.base_tree, finding.path)
             target = self.session.worktree.path / finding.path
             if content is None:
                 target.unlink(missing_ok=True)
             else:
+                target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
         return ToolOutput(f"refused and put back: {message}", is_error=True)
 

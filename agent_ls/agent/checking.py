@@ -1,0 +1,72 @@
+"""What the guard says about the change of a session: paths and contents, against the base tree."""
+
+from __future__ import annotations
+
+from agent_ls.agent.session import Session
+from agent_ls.guard.conduct import new_signs
+from agent_ls.guard.protected import Finding, check_change
+from agent_ls.testing.ids import file_of
+from agent_ls.workspace.git import split_z
+from agent_ls.workspace.paths import is_test_path
+
+
+def check_session(session: Session, tree: str) -> tuple[Finding, ...]:
+    """Findings for the change from the session's base to `tree`, the blocking ones first."""
+    worktree, base = session.worktree, session.base_tree
+    touched: list[tuple[str, str]] = []
+    for change in worktree.changed_files(base, tree):
+        touched.append((change.path, change.status))
+        if change.old_path is not None:  # gone from where it was: the name it had counts too
+            touched.append((change.old_path, "moved away"))
+    findings = check_change(
+        touched, lambda path: worktree.read_blob(base, path), session.settings.tests, session.base_has
+    )
+    for path, status in touched:
+        if status != "moved away" and path.endswith((".py", ".pyi", ".pyx")):
+            findings += _conduct(session, tree, path)
+    return tuple(sorted(findings, key=lambda finding: finding.severity != "block"))
+
+
+def _conduct(session: Session, tree: str, path: str) -> list[Finding]:
+    name = path.rpartition("/")[2]
+    if is_test_path(path) and name != "__init__.py":
+        return []
+    after = session.worktree.read_blob(tree, path)
+    if after is None:
+        return []
+    if is_test_path(path):
+        if session.settings.tests == "edit" or not after.strip():
+            return []
+        message = f"{path} is new and not empty: it runs before the tests in its folder"
+        return [Finding("protected-file-changed", "block", path, 1, message)]
+    before = session.worktree.read_blob(session.base_tree, path)
+    signs = new_signs(before, after, tests=_names(session), mentions=lambda word: _mentions(session, word))
+    lines = after.decode("utf-8", "replace").splitlines()
+    return [
+        Finding(
+            sign.kind,
+            sign.severity,
+            path,
+            sign.line,
+            f"{path}:{sign.line}: {sign.message}",
+            after=lines[sign.line - 1].strip()[:200] if sign.line <= len(lines) else "",
+        )
+        for sign in signs
+    ]
+
+
+def _names(session: Session) -> frozenset[str]:
+    """The names of the test functions that the baseline knows."""
+    known = session.baseline.tests if session.baseline is not None else ()
+    names = (test.id.removeprefix(file_of(test.id)).partition("[")[0] for test in known)
+    return frozenset(name.replace("::", ".").rpartition(".")[2] for name in names)
+
+
+def _mentions(session: Session, word: str) -> bool:
+    """Whether source of the base, other than tests, mentions the word: a project about tests may."""
+    raw = session.repo.git(
+        "grep", "-l", "-z", "-w", "-F", "-e", word, session.base_tree, "--", "*.py", check=False, text=False
+    )
+    prefix = f"{session.base_tree}:"
+    found = [name.removeprefix(prefix) for name in split_z(raw.data)]
+    return any(not is_test_path(name) and name != "setup.py" for name in found)
