@@ -143,6 +143,8 @@ class ReplayBackend:
                 if event.kind == "session_started":
                     recorded_model = str(event.data.get("model", ""))
                     recorded_window = (event.data.get("settings") or {}).get("context_window")
+                elif event.kind == "context" and recorded_window is None:
+                    recorded_window = event.data.get("window")  # the server's, where none was configured
                 elif event.kind == "model_call":
                     asked[event.data["n"]] = event.data
                 elif event.kind == "model_reply":

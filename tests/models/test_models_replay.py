@@ -187,6 +187,15 @@ def test_capabilities_are_those_of_the_recorded_model(tmp_path: Path, model: str
     assert made.capabilities.window == (8192 if local else 1_000_000)
 
 
+def test_the_window_is_that_of_the_recorded_prompts(tmp_path: Path) -> None:
+    path = record(tmp_path / "e.jsonl", [(FIRST, REPLIES[0])], "openai:on-another-server")
+    log = EventLog(path)
+    log.append("context", kept=[], dropped=[], window=32_768)
+    log.close()
+    assert ReplayBackend(path).capabilities.window == 32_768
+    assert ReplayBackend(path, window=1000).capabilities.window == 1000
+
+
 requests = st.builds(
     Request,
     st.lists(st.builds(Message, st.sampled_from(["system", "user"]), st.text(max_size=5)), max_size=3),
