@@ -1,25 +1,7 @@
 """The trajectory: one append-only JSONL file per session, the only state there is.
 
-Terminal view, report, reward, resume, replay and export are readings of this file. Kinds and their data:
-
-- `session_started` {task, repo, head, base, branch, worktree, dirty, model, strategy, settings, version}
-- `note` {level: "info"|"warning", text}
-- `phase` {name, text}: what happens now ("baseline", "repair", "guided", "proof"), for displays
-- `test_run` {stage, run}: `run` is a TestRun as plain data, output and messages capped
-- `comparison` {fixed, regressed, still_failing, pre_existing, added, missing, flaky, tree}
-- `context` {kept: [{section, tokens}], dropped: [{section, tokens, reason}], window}
-- `model_call` {n, digest, messages, tools, temperature}: `digest` is SHA-256 of the canonical request
-- `model_reply` {n, text, tool_calls, malformed, stop_reason, usage, seconds}
-- `model_retry` {reason, attempt, wait_s}
-- `tool_call` {id, name, arguments}, `observation` {id, name, text, is_error, seconds}
-- `attempt` {n, label, suspect, tree, diff, taught}: one edited state that was judged, and what it taught
-- `repair_progress` {tried, total, per_second, best}
-- `progress` {made, reason, failures_in_a_row, best_fixed, asked}
-- `question` {id, text}, `answer` {id, text|null}
-- `guard` {findings}
-- `usage` {the report's usage object}
-- `session_finished` {verdict, stop_reason, summary, commit, branch, report}
-- `session_resumed` {}, `session_cleaned` {}
+Terminal view, report, reward, resume, replay and export are readings of this file. `docs/events.md` lists the
+kinds and their data: it is public.
 """
 
 from __future__ import annotations
