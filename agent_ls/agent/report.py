@@ -55,24 +55,3 @@ def reward(events: Iterable[Event]) -> float:
         if event.kind in ("tool_call", "model_call", "attempt"):
             minus += 0.01
     return round((0.0 if blocked else plus) - minus, 2)
-
-
-def usage_error_report(verdict: Verdict, message: str, remedy: str | None) -> Report:
-    """A report for what ended before a session existed."""
-    return Report(
-        {
-            "schema": SCHEMA,
-            "verdict": str(verdict),
-            "exit_code": verdict.exit_code,
-            "session": None,
-            "branch": None,
-            "base": None,
-            "commit": None,
-            "diff": "",
-            "files_changed": [],
-            "stop_reason": str(verdict),
-            "error": message,
-            "remedy": remedy,
-            "summary": message if remedy is None else f"{message}\n\n{remedy}",
-        }
-    )

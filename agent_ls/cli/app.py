@@ -129,6 +129,12 @@ _EMPTY_REPORT: dict[str, Any] = {
     "commit": None,
     "diff": "",
     "files_changed": [],
+    "tests": None,
+    "guard": {"findings": []},
+    "usage": None,
+    "limits": None,
+    "steps": 0,
+    "reward": 0.0,
 }
 
 
@@ -143,6 +149,8 @@ def _report(verdict: Verdict, message: str, remedy: str | None, as_json: bool) -
                 "exit_code": verdict.exit_code,
                 "error": message,
                 "remedy": remedy,
+                "stop_reason": str(verdict),
+                "summary": f"{message}\n\n{remedy}" if remedy else message,
                 **_EMPTY_REPORT,
             }
         )

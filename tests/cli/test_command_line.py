@@ -44,6 +44,23 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert "--json" in out or name == "model"
 
 
+FIELDS = {
+    "schema", "verdict", "exit_code", "session", "branch", "base", "commit", "diff", "files_changed", "tests",
+    "guard", "usage", "limits", "steps", "reward", "stop_reason", "summary",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments", [["fix", "--issue", "7"], ["fix", "--bad"], ["resume", "none"], ["fix", "--repo", "none"]]
+)
+def test_an_error_has_all_fields_of_a_report(arguments: list[str], tmp_path: Path) -> None:
+    done = agent_ls(*arguments, "--json", cwd=make_repo(tmp_path / "r", {"a.txt": ""}))
+    document = done.document()
+    assert document.keys() >= FIELDS
+    assert (document["verdict"], document["exit_code"], done.code) == ("usage", 2, 2)
+    assert document["error"] in document["summary"]
+
+
 def test_start_up_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom agent_ls.__main__ import main\nmain(['--help'])\n"
@@ -58,7 +75,6 @@ def test_start_up_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["fix"], "nothing to fix was named"),
         (["fix", "--issue", "x"], "--issue takes a number, not 'x'"),
         (["fix", "--issue", "0"], "begin with 1"),
         (["fix", "--issue", "1", "--text", "x"], "--issue and --text exclude each other"),

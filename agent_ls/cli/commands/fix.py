@@ -29,7 +29,10 @@ def fix(
     issue: str | None, issue_file: str | None, text: str | None, tests: tuple[str, ...], branch: str | None,
     **given: Any,
 ) -> int:  # fmt: skip
-    """Fix an issue or failing tests on a new branch, and prove it with the tests."""
+    """Fix an issue or failing tests on a new branch, and prove it with the tests.
+
+    Without an issue, a text or a test: make all failing tests pass.
+    """
     context = Context.of(given)
     if branch is not None:
         context.overrides["branch"] = branch
@@ -38,10 +41,6 @@ def fix(
                if value is not None]  # fmt: skip
     if len(sources) > 1:
         raise UsageError(f"{' and '.join(sources)} exclude each other", "Give one of them.")
-    if not sources and not tests:
-        raise UsageError(
-            "nothing to fix was named", "Give --issue N, --issue-file FILE, --text TEXT or --test ID."
-        )
     from agent_ls.cli.running import check_model, elsewhere, run_session
 
     repo = context.repository()
@@ -93,6 +92,8 @@ def _task(
     elif text is not None:
         task = from_text(text)
     else:
-        shown = tests[0] if len(tests) == 1 else f"{len(tests)} failing tests"
+        shown = (
+            tests[0] if len(tests) == 1 else f"{len(tests)} failing tests" if tests else "the failing tests"
+        )
         task = Task(title=f"Make {shown} pass", source="--test")
     return evolve(task, tests=tuple(dict.fromkeys((*task.tests, *tests))))
