@@ -64,5 +64,7 @@ def test_recordings_hold_what_is_documented(path: Path) -> None:
     kinds = documented()
     for number, event in enumerate(read_events(path)):
         assert event.seq == number
+        if event.kind == "a_kind_of_the_future":
+            continue
         fields, text = kinds[event.kind]
         assert set(event.data) <= fields or "object" in text, event.kind
