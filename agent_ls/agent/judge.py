@@ -18,7 +18,7 @@ from agent_ls.testing.affected import affected_tests
 from agent_ls.testing.compare import compare
 from agent_ls.testing.flaky import confirm
 from agent_ls.testing.ids import expand_ids
-from agent_ls.testing.results import Comparison, TestResult, TestRun
+from agent_ls.testing.results import Comparison, Outcome, TestResult, TestRun
 from agent_ls.workspace.paths import is_test_path
 
 DEFAULT_TEST_TIMEOUT_S = 60.0
@@ -126,7 +126,13 @@ class Judge:
                 near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
                 hint = f"The nearest are: {', '.join(near)}" if near else "`agent-ls test` lists the tests."
                 raise UsageError(f"the test suite has no test {name!r}", hint)
-        return tuple(expand_ids(wanted, run))
+        results = run.by_id()
+        return tuple(
+            id
+            for id in expand_ids(wanted, run)
+            # a skipped test of a named file or group is not asked for; one named itself is
+            if id in wanted or results[id].outcome not in (Outcome.SKIPPED, Outcome.XFAILED)
+        )
 
     # -- judging ------------------------------------------------------------------------------
 

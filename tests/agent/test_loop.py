@@ -337,3 +337,27 @@ def test_a_recorded_session_replays_and_a_difference_is_named(
     other = api.fix(make_repo(tmp_path / "other", changed), TASK, settings, cancel=CancelToken())
     assert other.verdict is Verdict.PROVIDER_ERROR
     assert "Another cart" in other.data["summary"]
+
+
+def test_a_skipped_test_of_a_named_file_is_not_asked_for(run: Run) -> None:
+    path = run.repo / "tests/test_cart.py"
+    path.write_text(
+        "import pytest\n"
+        + BUGGY["tests/test_cart.py"]
+        + '\n\n@pytest.mark.skip(reason="slow")\ndef test_slow():\n    assert 0\n'
+    )
+    report = run(Scripted(FIX, DONE), evolve(TASK, tests=("tests/test_cart.py",)))
+    assert report.verdict is Verdict.FIXED, report.data["summary"]
+    assert report.data["tests"]["final"]["skipped"] == 1
+
+
+def test_a_skipped_test_named_itself_must_pass(run: Run) -> None:
+    path = run.repo / "tests/test_cart.py"
+    path.write_text(
+        "import pytest\n"
+        + BUGGY["tests/test_cart.py"]
+        + '\n\n@pytest.mark.skip(reason="slow")\ndef test_slow():\n    assert 0\n'
+    )
+    asked = (*FAILING, "tests/test_cart.py::test_slow")
+    report = run(Scripted(FIX, DONE), evolve(TASK, tests=asked), max_failures=1)
+    assert report.verdict is Verdict.HANDED_OVER
