@@ -22,7 +22,8 @@ def repair(session: Session, judge: Judge, *, first_pass: bool = False) -> str:
     assert baseline is not None
     session.meter.check()
     failing = judge.to_fix
-    session.phase("repair", f"searching an edit that makes {len(failing)} failing tests pass")
+    many = f"{len(failing)} failing tests" if len(failing) != 1 else "the failing test"
+    session.phase("repair", f"searching an edit that makes {many} pass")
 
     def on_progress(progress: Progress) -> None:
         session.log.append(
