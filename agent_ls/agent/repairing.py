@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agent_ls.agent.judge import Judge
 from agent_ls.agent.session import Session
-from agent_ls.agent.stops import Fixed
+from agent_ls.agent.stops import Fixed, Stop
+from agent_ls.errors import AgentLsError
 from agent_ls.repair.engine import Patch, Progress, RepairEngine
 from agent_ls.workspace.text import write_atomic
 
@@ -39,7 +40,16 @@ def repair(session: Session, judge: Judge, *, first_pass: bool = False) -> str:
     if first_pass:
         budget = min(budget, FIRST_PASS_S)
     session.meter.steps += 1
-    result = engine.search(baseline, failing, budget_s=min(budget, 3600.0))
+    try:
+        result = engine.search(baseline, failing, budget_s=min(budget, 3600.0))
+    except (AgentLsError, Stop):
+        raise
+    except Exception as error:
+        if not first_pass:
+            raise
+        # a fault of ours, but the model can still do the work
+        session.note(f"the repair engine failed: {type(error).__name__}: {error}", "warning")
+        return "the repair engine failed"
     session.cancel.raise_if_cancelled()
     session.suspects = result.suspects
     for patch in result.patches:

@@ -207,10 +207,10 @@ class _Search:
         try:
             self.validator = Validator(self.runner, scratch, baseline, wanted, self.cancel)
             self.validator.open(self.started + budget)
-        except Unsupported as reason:
+            self.report("localise", force=True)
+            failing, coverage, passing, types = self.validator.observe(self.started + 0.3 * budget)
+        except (Unsupported, ServerDied) as reason:
             return self.result(str(reason))
-        self.report("localise", force=True)
-        failing, coverage, passing, types = self.validator.observe(self.started + 0.3 * budget)
         if not failing:
             return self.result("the asked tests pass when they are run alone")
         self.suspects = rank(failing, coverage, passing, root=self.workspace.root, recent=recent)
@@ -223,6 +223,8 @@ class _Search:
             stopped = self._validate(queue, self.started + budget, max_patches, literals)
         except ServerDied as error:
             stopped = f"the test process ended by itself: {str(error)[-300:]}"
+        except Unsupported as reason:  # a second server, for imports afresh, did not get up
+            stopped = str(reason)
         result = self.result(stopped)
         result.patches[:] = result.patches[:max_patches]
         if not result.patches and self.partial is not None:
