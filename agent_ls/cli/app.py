@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -92,11 +93,26 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except Exception as error:
+        if isinstance(error, OSError) and (reason := _no_room(error)):
+            return _report(Verdict.ERROR, f"can't write: {reason}", _NO_ROOM_REMEDY, as_json)
         from agent_ls.cli.crash import crash
 
         verbose = bool({"--verbose", "-v"} & set(_before_dashes(arguments)))
         message, remedy = crash(error, arguments, verbose=verbose)
         return _report(Verdict.ERROR, message, remedy, as_json)
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+_NO_ROOM_REMEDY = "Free some space, or move the state (AGENT_LS_STATE_DIR); `agent-ls resume last` goes on."
+
+
+def _no_room(error: OSError) -> str | None:
+    """Why nothing more can be written, if that is what the error says; it may be one of several in a list."""
+    number = error.errno or next((n for n in _NO_ROOM if f"[Errno {n}]" in str(error)), None)
+    if number not in _NO_ROOM:
+        return None
+    place = f" ({os.fsdecode(error.filename)})" if error.filename else ""
+    return os.strerror(number) + place
 
 
 def _before_dashes(arguments: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from cli_kit import PROGRAM, agent_ls, fingerprint, git, make_repo
 
 from agent_ls import __version__
-from agent_ls.cli.app import COMMANDS
+from agent_ls.cli.app import COMMANDS, _no_room
 
 TESTS = {"calc.py": "def double(n):\n    return n + 2\n", "test_calc.py": (
     "import unittest\nfrom calc import double\n\n\nclass CalcTest(unittest.TestCase):\n"
@@ -59,6 +59,19 @@ def test_an_error_has_all_fields_of_a_report(arguments: list[str], tmp_path: Pat
     assert document.keys() >= FIELDS
     assert (document["verdict"], document["exit_code"], done.code) == ("usage", 2, 2)
     assert document["error"] in document["summary"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(28, "No space left on device", "/x/events"), "No space left on device (/x/events)"),
+        (OSError([("a", "b", "[Errno 28] No space left on device: 'b'")]), "No space left on device"),
+        (OSError(30, "Read-only file system"), "Read-only file system"),
+        (OSError(2, "No such file", "x"), None),
+    ],
+)
+def test_a_full_disk_is_named(error: OSError, said: str | None) -> None:
+    assert _no_room(error) == said
 
 
 def test_start_up_imports_nothing_heavy() -> None:
