@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from agent_ls.repair._expressions import Maker, short, similarity
+from agent_ls.repair._maker import Maker, short, similarity
 from agent_ls.repair.edits import Edit
-from agent_ls.repair.scope import expression_kind
+from agent_ls.repair.kinds import expression_kind
 
 _NEAR = [
     ("any", "all"),

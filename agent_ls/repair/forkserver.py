@@ -1,4 +1,4 @@
-"""Talks to the fork server `_worker.py` that runs in the project's interpreter."""
+"""Talks to the fork server `inside/` that runs in the project's interpreter."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 Message = dict[str, Any]
+_INSIDE = Path(__file__).parent / "inside"
+_NAME = "agent_ls_repair_inside"
 
 
 class Process(Protocol):
@@ -40,7 +42,7 @@ class ForkServer:
         scratch.mkdir(parents=True, exist_ok=True)
         for name in ("commands", "replies"):
             os.mkfifo(scratch / name)
-        shutil.copyfile(Path(__file__).with_name("_worker.py"), scratch / "_worker.py")
+        shutil.copytree(_INSIDE, scratch / _NAME, ignore=shutil.ignore_patterns("__pycache__"))
         config = {
             **config,
             "scratch": seen_scratch,
@@ -57,7 +59,7 @@ class ForkServer:
         self._next = 0
         self.outstanding = 0
         self._bases: dict[str, str] = {}
-        self._process = start([f"{seen_scratch}/_worker.py", f"{seen_scratch}/config.json"])
+        self._process = start([f"{seen_scratch}/{_NAME}", f"{seen_scratch}/config.json"])
 
     def base(self, path: str, text: str) -> None:
         """Leave the unchanged text of a file where the server can read it."""

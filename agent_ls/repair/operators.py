@@ -14,8 +14,10 @@ from collections.abc import Collection, Iterator, Mapping
 from attrs import evolve
 
 from agent_ls.repair._calls import call_edits, wrap_edits
-from agent_ls.repair._expressions import Maker, condition_edits, expression_edits, value_edits
+from agent_ls.repair._expressions import condition_edits, expression_edits
+from agent_ls.repair._maker import Maker
 from agent_ls.repair._statements import statement_edits
+from agent_ls.repair._values import value_edits
 from agent_ls.repair.edits import Edit
 from agent_ls.repair.scope import Ingredients, Scope
 from agent_ls.repair.source import Function, Source, compiles

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +11,9 @@ from attrs import frozen
 
 from agent_ls.cancel import CancelToken
 from agent_ls.repair.edits import Edit
-from agent_ls.repair.forkserver import ForkServer, Message, Process, ServerDied
+from agent_ls.repair.forkserver import ForkServer, Message, ServerDied
+from agent_ls.repair.launch import launch
 from agent_ls.repair.source import Source
-from agent_ls.sandbox.environment import scrubbed_env
 from agent_ls.testing.ids import file_of
 from agent_ls.testing.results import Frame, Outcome, TestResult, TestRun
 from agent_ls.testing.runner import TestRunner
@@ -120,50 +119,15 @@ class Validator:
         return list(dict.fromkeys([*self._asked, *same]))
 
     def _start(self, mode: str, more: Message) -> ForkServer:
-        runner = self._runner
-        view = runner.view
-        folder = self._scratch / mode
-        seen = str(runner.sandbox.inside(view, folder))
-        root = str(runner.sandbox.inside(view, view.worktree))
-        plan = runner.plan
-        position = plan.argv.index("-m")
-        config: Message = {
-            "mode": mode,
-            "kind": plan.kind,
-            "root": root,
-            "cwd": root,
-            "args": _options(plan.argv[position + 2 :], view.worktree) if plan.kind == "pytest" else [],
-            "slots": SLOTS,
-            "memory": _MEMORY,
-            "modules": self._modules,
-            **more,
-        }
-        env = self._env(seen)
-        interpreter = plan.argv[:position]
-
-        def start(arguments: list[str]) -> Process:
-            return runner.sandbox.start([*interpreter, *arguments], view=view, env=env, cancel=self._cancel)
-
-        server = ForkServer(start, folder, seen, config)
+        server = launch(
+            self._runner,
+            self._scratch / mode,
+            {"mode": mode, "slots": SLOTS, "memory": _MEMORY, "modules": self._modules, **more},
+            self._cancel,
+        )
         for path, source in self._bases.items():
             server.base(path, source.text)
         return server
-
-    def _env(self, seen: str) -> dict[str, str]:
-        runner = self._runner
-        env = scrubbed_env(runner.settings.pass_env)
-        env.pop("VIRTUAL_ENV", None)
-        env.update(runner.plan.env)
-        if runner.plan.interpreter is not None:
-            env["PATH"] = os.pathsep.join([str(Path(runner.plan.interpreter).parent), env["PATH"]])
-        search: list[str] = []
-        if runner.sandbox.name == "off":
-            search += [str(runner.view.worktree / "src"), str(runner.view.worktree)]
-        search += [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        if search:
-            env["PYTHONPATH"] = os.pathsep.join(search)
-        env.update(PYTHONDONTWRITEBYTECODE="1", PYTHONPYCACHEPREFIX=f"{seen}/pycache", NO_COLOR="1")
-        return env
 
     def close(self) -> None:
         for server in (self._fast, self._slow):
@@ -414,30 +378,3 @@ class Validator:
             return Verdict("plausible", tuple(fixed), patient=patient)
         kind: Literal["failed", "timeout"] = "timeout" if message["timeout"] else "failed"
         return Verdict(kind, tuple(fixed), failed, error if error is None else (error[0], error[1]), patient)
-
-
-_VALUED = {"-k", "-m", "-p", "-o", "-c", "-W", "--rootdir", "--ignore", "--deselect", "--import-mode", "-n"}
-
-
-def _options(arguments: Sequence[str], root: Path) -> list[str]:
-    """pytest's arguments without the paths that say which tests to run, and without selections."""
-    kept: list[str] = []
-    skip = False
-    for index, argument in enumerate(arguments):
-        if skip:
-            skip = False
-            continue
-        valued = argument in _VALUED
-        if argument in ("-k", "-m", "-n", "--deselect"):
-            skip = True
-            continue
-        if argument.startswith(("-k=", "-m=", "-n", "--cov", "--junit", "--numprocesses", "--dist")):
-            continue
-        if argument in ("-x", "--exitfirst", "--lf", "--ff", "--sw", "-v", "-vv"):
-            continue
-        if valued:
-            kept += [argument, *arguments[index + 1 : index + 2]]
-            skip = True
-        elif argument.startswith("-") or not (root / file_of(argument)).exists():
-            kept.append(argument)
-    return kept
