@@ -262,9 +262,9 @@ def test_refusals(fake: FakeServer, tmp_path: Path, status: int, token: str, sai
     [
         (429, {"Retry-After": "7"}, 7.0),
         (403, {"Retry-After": "2"}, 2.0),
-        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 30)}, 30.0),
-        (429, {"RateLimit-Reset": str(int(time.time()) + 20)}, 20.0),
-        (429, {"Retry-After": formatdate(time.time() + 15, usegmt=True)}, 15.0),
+        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": lambda now: str(int(now) + 30)}, 30.0),
+        (429, {"RateLimit-Reset": lambda now: str(int(now) + 20)}, 20.0),
+        (429, {"Retry-After": lambda now: formatdate(now + 25, usegmt=True)}, 25.0),
         (429, {"Retry-After": "nan"}, 5.0),
         (429, {}, 5.0),
         (503, {"Retry-After": "3"}, 3.0),
@@ -276,11 +276,13 @@ def test_short_limits_are_waited_for(
     tmp_path: Path,
     waits: list[float],
     status: int,
-    headers: dict[str, str],
+    headers: dict[str, str | Callable[[float], str]],
     expected: float,
 ) -> None:
+    now = time.time()
+    sent = {name: value(now) if callable(value) else value for name, value in headers.items()}
     fake.answers["/repos/o/r/issues/1"] = [
-        (status, headers, {"message": "slow down"}), (200, {}, {**ISSUE, "comments": 0}),
+        (status, sent, {"message": "slow down"}), (200, {}, {**ISSUE, "comments": 0}),
     ]  # fmt: skip
     task = resolve_issue(Repo(tmp_path, "https://github.com/o/r"), 1, {"AGENT_LS_GITHUB_URL": fake.url})
     assert task.title == "Totals are wrong"
