@@ -14,7 +14,7 @@ from agent_ls.agent.finish import finish
 from agent_ls.agent.judge import Judge
 from agent_ls.agent.locating import locate as locate_suspects
 from agent_ls.agent.report import Report
-from agent_ls.agent.session import Ask, Session, is_running, open_session, sessions_root
+from agent_ls.agent.session import Ask, Session, is_running, lock_session, open_session, sessions_root
 from agent_ls.agent.stops import HandOver, Stop
 from agent_ls.agent.strategies import needs_failing_test, run_strategies
 from agent_ls.cancel import CancelToken
@@ -29,6 +29,8 @@ from agent_ls.workspace.git import Repository
 from agent_ls.workspace.worktree import Worktree
 
 OnEvent = Callable[[Event], None]
+BEGINNING_S = 60.0
+"""A session that has written no event for so long and that no process holds was killed."""
 OnText = Callable[[str], None]
 
 
@@ -79,10 +81,12 @@ def run_session(session: Session, *, resume_tree: str | None = None) -> Report:
             verdict, reason, text = stop.verdict, stop.reason, stop.text
             explanation = stop.text if verdict is Verdict.FIXED else ""
         except AgentLsError as error:
-            if error.verdict is Verdict.USAGE:
+            if error.verdict is Verdict.USAGE and not session.attempts:
                 _discard(session)
                 raise
             verdict, reason, text = error.verdict, str(error.verdict), str(error)
+            if verdict is Verdict.USAGE:  # a wrong setting that showed late: what was reached is kept
+                verdict = Verdict.HANDED_OVER
             session.note(str(error), "warning")
         if verdict in (Verdict.HANDED_OVER, Verdict.BUDGET, Verdict.CANCELLED) and (
             judge.best is not None and judge.best.green
@@ -100,7 +104,7 @@ def run_session(session: Session, *, resume_tree: str | None = None) -> Report:
 
 def _discard(session: Session) -> None:
     """Undo what `open_session` made: the task was not one."""
-    if session.repo.branch_exists(session.branch):
+    if session.tip == session.snapshot.commit and session.repo.branch_exists(session.branch):
         session.repo.delete_branch(session.branch, session.snapshot.commit)
     session.log.append("session_cleaned")
     session.forget = True
@@ -202,19 +206,36 @@ def resume(
     assert start is not None
     if end is not None and end.data["verdict"] == Verdict.FIXED:
         raise UsageError(f"session {info.id} is fixed already", f"Its branch is {end.data['branch']}.")
+    # Held to the end: the same session can't be resumed twice at once, nor cleaned meanwhile.
+    with lock_session(info.events_path.parent):
+        return _go_on(info, start, end, settings, cancel, on_event, ask, on_text)
+
+
+def _go_on(
+    info: SessionInfo,
+    start: Event,
+    end: Event | None,
+    settings: Settings,
+    cancel: CancelToken,
+    on_event: OnEvent,
+    ask: Ask,
+    on_text: Callable[[str], None] | None,
+) -> Report:
     repo = Repository.discover(Path(start.data["repo"]))
     base, branch = start.data["base"], start.data["branch"]
+    if end is not None and end.data["branch"]:
+        branch = end.data["branch"]
     best = _best_tree(info.events_path)
     if end is None:  # killed: its worktree is still there
         Worktree.discard(repo, info.events_path.parent / "tree")
+    tip = None
     if repo.branch_exists(branch):
         tip = repo.resolve(f"refs/heads/{branch}")
-        if tip not in (base, end.data["commit"] if end else base):
+        if tip not in (base, _last_tip(info.events_path)):
             raise UsageError(
                 f"the branch {branch} has commits that the session did not make",
                 "Merge or rename it, or start anew with `agent-ls fix`.",
             )
-        repo.delete_branch(branch, tip)
     raw = dict(start.data["task"])
     raw["tests"] = tuple(raw["tests"])
     task = Task(**raw)
@@ -225,9 +246,10 @@ def resume(
         cancel=cancel,
         on_event=on_event,
         ask=ask,
+        tip=tip,
     )
     session.on_text = on_text
-    session.log.append("session_resumed", of=info.id, tree=best)
+    session.log.append("session_resumed", of=info.id, tree=best, tip=tip)
     return run_session(session, resume_tree=best)
 
 
@@ -235,11 +257,24 @@ def _best_tree(path: Path) -> str | None:
     """The tree of the last attempt that brought progress, else of none."""
     best = tree = None
     for event in read_events(path):
-        if event.kind == "attempt":
+        if event.kind == "session_resumed":
+            best = event.data["tree"]
+        elif event.kind == "attempt":
             tree = event.data["tree"]
         elif event.kind == "progress" and event.data["made"]:
             best = tree
     return best
+
+
+def _last_tip(path: Path) -> str | None:
+    """The commit that the session left its branch at, as far as it got."""
+    tip = None
+    for event in read_events(path):
+        if event.kind == "session_resumed":
+            tip = event.data.get("tip")
+        elif event.kind == "session_finished":
+            tip = event.data["commit"] or tip
+    return tip
 
 
 def clean(session_id: str | None = None, *, everything: bool = False) -> list[str]:
@@ -258,26 +293,65 @@ def clean(session_id: str | None = None, *, everything: bool = False) -> list[st
             if session_id:
                 raise UsageError(f"session {info.id} is running", "Stop it first, or wait for it.")
             continue
-        resumable = info.verdict in (None, Verdict.HANDED_OVER, Verdict.BUDGET, Verdict.CANCELLED)
-        if resumable and info.verdict is not None and not (everything or session_id):
+        resumable = info.verdict in (Verdict.HANDED_OVER, Verdict.BUDGET, Verdict.CANCELLED)
+        if resumable and not (everything or session_id):
             continue
-        _remove(info)
-        removed.append(info.id)
+        if _remove(info, keep_progress=not (everything or session_id)):
+            removed.append(info.id)
+    if session_id is None:
+        removed += _remove_beginnings()
     return removed
 
 
-def _remove(info: SessionInfo) -> None:
-    start, end = _start_and_end(info.events_path)
-    assert start is not None
+def _remove_beginnings() -> list[str]:
+    """Remove folders of sessions that were killed before their first event was written."""
+    root = sessions_root()
+    removed = []
+    for directory in sorted(root.iterdir()) if root.is_dir() else []:
+        events = directory / "events.jsonl"
+        if not (directory / "lock").is_file() or (events.is_file() and _start_and_end(events)[0] is not None):
+            continue
+        if time.time() - directory.stat().st_mtime > BEGINNING_S and not is_running(directory):
+            shutil.rmtree(directory, ignore_errors=True)
+            removed.append(directory.name)
+    return removed
+
+
+def _remove(info: SessionInfo, *, keep_progress: bool) -> bool:
+    """Remove what a session left. With `keep_progress` a killed one that got somewhere stays resumable:
+    only its worktree goes, and the answer is False.
+    """
+    directory = info.events_path.parent
     try:
-        repo = Repository.discover(Path(info.repo))
-        Worktree.discard(repo, info.events_path.parent / "tree")
-        branch, base = start.data["branch"], start.data["base"]
-        if end is None and repo.branch_exists(branch) and repo.resolve(f"refs/heads/{branch}") == base:
-            repo.delete_branch(branch, base)
-    except AgentLsError:
-        pass  # the repository is gone: only our own files are left
-    shutil.rmtree(info.events_path.parent, ignore_errors=True)
+        lock = lock_session(directory)
+    except UsageError:  # resumed or cleaned by another process just now
+        return False
+    with lock:
+        start, end = _start_and_end(info.events_path)
+        assert start is not None
+        keep = keep_progress and end is None and _has_progress(info.events_path)
+        try:
+            repo = Repository.discover(Path(info.repo))
+            Worktree.discard(repo, directory / "tree")
+            branch, base = start.data["branch"], start.data["base"]
+            unused = end is None and repo.branch_exists(branch)
+            if not keep and unused and repo.resolve(f"refs/heads/{branch}") == base:
+                repo.delete_branch(branch, base)
+        except AgentLsError:
+            pass  # the repository is gone, or a person uses the branch: only our own files are left
+        if keep:
+            shutil.rmtree(directory / "scratch", ignore_errors=True)
+            return False
+        shutil.rmtree(directory / "tree", ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
+    return True
+
+
+def _has_progress(path: Path) -> bool:
+    try:
+        return _best_tree(path) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def run_tests(

@@ -6,7 +6,8 @@ from typing import Any
 
 from agent_ls.agent.judge import Judge, Judgement, first_line
 from agent_ls.agent.report import SCHEMA, Report, reward
-from agent_ls.agent.session import Session
+from agent_ls.agent.session import Session, reserve
+from agent_ls.errors import UsageError
 from agent_ls.events import read_events
 from agent_ls.prompts import render
 from agent_ls.testing.results import Comparison, TestRun
@@ -32,9 +33,9 @@ def finish(
     commit: str | None = None
     if best is not None and best.tree != base_tree and not best.blocked and verdict is not Verdict.BLOCKED:
         commit = session.worktree.commit(best.tree, commit_message(session, verdict, text, explanation), base)
-        session.repo.move_branch(session.branch, commit, base)
-    elif session.repo.branch_exists(session.branch):
-        session.repo.delete_branch(session.branch, base)
+        _publish(session, commit)
+    elif session.tip == base:
+        _give_back(session)
     shown = best if commit else None
     diff = session.worktree.diff(base_tree, shown.tree) if shown else ""
     changes = session.worktree.changed_files(base_tree, shown.tree) if shown else []
@@ -43,7 +44,7 @@ def finish(
         "verdict": str(verdict),
         "exit_code": verdict.exit_code,
         "session": session.id,
-        "branch": session.branch if commit else None,
+        "branch": session.branch if commit or session.tip != base else None,
         "base": base,
         "head": session.snapshot.head,
         "dirty": session.snapshot.dirty,
@@ -70,6 +71,27 @@ def finish(
         report=data,
     )
     return Report(data)
+
+
+def _publish(session: Session, commit: str) -> None:
+    """Put the commit on the session's branch; on another one where a person took that branch meanwhile."""
+    try:
+        if session.repo.branch_exists(session.branch):
+            session.repo.move_branch(session.branch, commit, session.tip)
+        else:
+            session.repo.create_branch(session.branch, commit)
+    except UsageError as error:
+        session.note(f"{error.message}; the result goes to another branch", "warning")
+        session.branch = reserve(session.repo, session.branch, commit, chosen=False)
+    session.tip = commit
+
+
+def _give_back(session: Session) -> None:
+    """Delete the branch that was reserved and not needed, unless a person uses it by now."""
+    try:
+        session.repo.delete_branch(session.branch, session.snapshot.commit)
+    except UsageError as error:
+        session.note(error.message, "warning")
 
 
 def commit_message(session: Session, verdict: Verdict, text: str, explanation: str) -> str:

@@ -51,8 +51,12 @@ class Meter:
         cost = self.usage.cost_usd
         if limits.max_cost is not None and cost is not None and cost >= limits.max_cost:
             raise LimitReached("max_cost", f"${cost:.2f} of ${limits.max_cost:.2f} are used up")
+        self.check_time()
+
+    def check_time(self) -> None:
+        """Raise `LimitReached` if the time is used up. Called before every tool call."""
         if self.remaining_s() <= 0:
-            raise LimitReached("timeout", f"the time limit of {limits.timeout:g} s is reached")
+            raise LimitReached("timeout", f"the time limit of {self.limits.timeout:g} s is reached")
 
     def report(self, model: str) -> dict[str, Any]:
         """The `usage` object of the public report."""

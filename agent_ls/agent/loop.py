@@ -18,6 +18,10 @@ from agent_ls.prompts import render
 from agent_ls.toolbox.registry import Toolbox
 
 MAX_OUTPUT_TOKENS = 8192
+MAX_SAID = 40_000
+"""Characters of an answer's text that stay in the conversation: more would crowd out the task."""
+MAX_CALLS = 32
+"""Calls of one answer that are carried out; a model that asks for more has not seen what they show."""
 
 
 def drive(session: Session, judge: Judge, backend: Backend, toolbox: Toolbox) -> None:
@@ -26,9 +30,14 @@ def drive(session: Session, judge: Judge, backend: Backend, toolbox: Toolbox) ->
     talk = start(session, judge, backend)
     while True:
         reply = next_reply(session, backend, toolbox, talk)
-        talk.history.append(Message("assistant", reply.text, tool_calls=reply.tool_calls))
+        dropped = len(reply.tool_calls) - MAX_CALLS
+        reply = evolve(reply, tool_calls=reply.tool_calls[:MAX_CALLS])
+        said = cut(reply.text, MAX_SAID, "it was too long to be kept")
+        talk.history.append(Message("assistant", said, tool_calls=reply.tool_calls))
         context.idle = 0 if reply.tool_calls else context.idle
         for call in reply.tool_calls:
+            session.cancel.raise_if_cancelled()
+            session.meter.check_time()
             session.meter.tool_calls += 1
             session.log.append("tool_call", id=call.id, name=call.name, arguments=dict(call.arguments))
             output = toolbox.run(context, call)
@@ -40,6 +49,8 @@ def drive(session: Session, judge: Judge, backend: Backend, toolbox: Toolbox) ->
             )
             talk.history.append(Message("tool", output.text, tool_call_id=call.id, is_error=output.is_error))
             session.progress.called(call.name, call.arguments, output.text)
+        if dropped > 0:
+            talk.history.append(Message("user", render("too_many_calls", dropped=dropped, cap=MAX_CALLS)))
         if not reply.tool_calls:
             talk.history.append(Message("user", context.no_call(reply)))
 

@@ -49,7 +49,10 @@ def branch_name(task: Task) -> str:
 
 @define
 class Session:
-    """Everything one task needs while it runs. Create with `open_session`, end with `close`."""
+    """Everything one task needs while it runs. Create with `open_session`, end with `close`.
+
+    `tip` is the commit that the session's branch has: the base, or what an earlier session left there.
+    """
 
     id: str
     directory: Path
@@ -67,6 +70,7 @@ class Session:
     cancel: CancelToken
     ask: Ask
     _lock: IO[bytes]
+    tip: str
     base_tree: str = ""
     baseline: TestRun | None = None
     asked: tuple[str, ...] = ()
@@ -154,29 +158,37 @@ def open_session(
     cancel: CancelToken,
     on_event: Callable[[Event], None],
     ask: Ask,
+    tip: str | None = None,
 ) -> Session:
     """Make the copy of the repository and everything around it; no test has run yet.
 
-    Raises UsageError (no repository, branch taken, no sandbox …) and EnvBroken (no tests); in either
-    case nothing is left behind.
+    With `tip` the branch `settings.branch` exists at that commit and is gone on with. Raises UsageError (no
+    repository, branch taken, no sandbox …) and EnvBroken (no tests); in either case nothing is left
+    behind.
     """
     repo = Repository.discover(repo_path)
     sandbox = choose(settings.sandbox)
     session_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{slug(task.title, 24)}-{secrets.token_hex(2)}"
     directory = sessions_root() / session_id
+    _refuse_inside(repo, directory)
     undo: list[Callable[[], object]] = []
     try:
-        (directory / "scratch").mkdir(parents=True)
+        try:
+            (directory / "scratch").mkdir(parents=True)
+        except OSError as error:
+            raise UsageError(
+                f"the state directory {sessions_root()} can't be used: {error.strerror or error}",
+                "Name another one with AGENT_LS_STATE_DIR.",
+            ) from error
         undo.append(lambda: shutil.rmtree(directory, ignore_errors=True))
         lock = lock_session(directory)
         undo.append(lock.close)
         snapshot = take_snapshot(repo, directory / "scratch", settings.base)
         cancel.raise_if_cancelled()
         branch = settings.branch or branch_name(task)
-        branch = _reserve(repo, branch, snapshot.commit, chosen=settings.branch is not None)
-        undo.append(lambda: repo.delete_branch(branch, snapshot.commit))
-        worktree = Worktree.create(repo, snapshot, directory / "tree")
-        undo.append(worktree.remove)
+        if tip is None:
+            branch = reserve(repo, branch, snapshot.commit, chosen=settings.branch is not None)
+            undo.append(lambda: repo.delete_branch(branch, snapshot.commit))
         log = EventLog(directory / "events.jsonl", make_redactor([settings.api_key or ""]))
         undo.append(log.close)
         log.listen(on_event)
@@ -188,7 +200,7 @@ def open_session(
             head=snapshot.head,
             base=snapshot.commit,
             branch=branch,
-            worktree=str(worktree.path),
+            worktree=str(directory / "tree"),
             dirty=snapshot.dirty,
             model=settings.model,
             strategy=settings.strategy,
@@ -196,6 +208,9 @@ def open_session(
             sandbox=sandbox.name,
             version=__version__,
         )
+        # After the event: a session that is killed from here on can be found, resumed and cleaned.
+        worktree = Worktree.create(repo, snapshot, directory / "tree")
+        undo.append(worktree.remove)
         return _assemble(
             session_id,
             directory,
@@ -210,6 +225,7 @@ def open_session(
             lock,
             cancel,
             ask,
+            tip or snapshot.commit,
         )
     except BaseException:
         for step in reversed(undo):
@@ -220,7 +236,18 @@ def open_session(
         raise
 
 
-def _reserve(repo: Repository, name: str, commit: str, *, chosen: bool) -> str:
+def _refuse_inside(repo: Repository, directory: Path) -> None:
+    """Raise UsageError, before anything is written, when sessions would lie in the user's repository."""
+    place = directory.absolute().parent.resolve()
+    for root in (repo.root, repo.common_dir, repo.git_dir):
+        if place == root or place.is_relative_to(root):
+            raise UsageError(
+                f"the state directory {place} lies inside the repository {repo.root}",
+                "Move it out (AGENT_LS_STATE_DIR).",
+            )
+
+
+def reserve(repo: Repository, name: str, commit: str, *, chosen: bool) -> str:
     """Create the branch; our own name gets a number when it is taken, a chosen one is an error."""
     if chosen:
         repo.create_branch(name, commit)
@@ -253,6 +280,7 @@ def _assemble(
     lock: IO[bytes],
     cancel: CancelToken,
     ask: Ask,
+    tip: str,
 ) -> Session:
     ignored = bring_ignored(repo, worktree)
     for path, reason in (*snapshot.left_out, *ignored.left_out):
@@ -284,6 +312,7 @@ def _assemble(
         cancel=cancel,
         ask=ask,
         lock=lock,
+        tip=tip,
         base_tree=worktree.write_tree(),
     )
 
