@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
@@ -73,27 +72,32 @@ def fit(
     return [kept[name] for name in order]
 
 
-def note_sections(workspace: Workspace, include: Sequence[str]) -> list[Section]:
-    """The project's notes and the files a person named, as sections."""
+def note_sections(workspace: Workspace, include: Sequence[str], log: EventLog) -> list[Section]:
+    """The project's notes and the files a person named, as sections; of a named one that lacks a note is made."""
     sections = []
     for name in NOTES:
-        text = _read(workspace, name)
+        text, _ = _read(workspace, name)
         if text and text.strip():
             sections.append(Section(f"notes: {name}", f'<notes file="{name}">\n{text.strip()}\n</notes>', 6))
     for name in include:
-        text = _read(workspace, name)
-        if text is not None:
+        text, problem = _read(workspace, name)
+        if text is None:
+            log.append("note", level="warning", text=f"not in the prompt: {name} ({problem})")
+        else:
             sections.append(Section(f"file: {name}", f'<file path="{name}">\n{text}\n</file>', 3))
     return sections
 
 
-def _read(workspace: Workspace, name: str) -> str | None:
-    if not (workspace.root / Path(name)).is_file():
-        return None
+def _read(workspace: Workspace, name: str) -> tuple[str | None, str]:
+    """The text of a file, or None and why there is none."""
     try:
-        return workspace.read(name).text
-    except (AgentLsError, OSError):
-        return None
+        if not workspace.resolve(name).is_file():
+            return None, "no such file"
+        return workspace.read(name).text, ""
+    except AgentLsError as error:
+        return None, error.message
+    except OSError as error:
+        return None, error.strerror or type(error).__name__
 
 
 @define

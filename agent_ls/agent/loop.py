@@ -107,7 +107,7 @@ def start(session: Session, judge: Judge, backend: Backend) -> Conversation:
     sections = fit(
         [
             Section("instructions", system, 0, floor=True),
-            *note_sections(session.workspace, session.settings.include),
+            *note_sections(session.workspace, session.settings.include, session.log),
             Section("task", task, 0, floor=True),
         ],
         (window - reserve) // 2,
