@@ -22,6 +22,8 @@ def check_session(session: Session, tree: str) -> tuple[Finding, ...]:
         touched, lambda path: worktree.read_blob(base, path), session.settings.tests, session.base_has
     )
     for path, status in touched:
+        if status in ("modified", "deleted", "moved away", "typechange") and not path.endswith(".py"):
+            findings += _expected_data(session, path)
         if status != "moved away" and path.endswith((".py", ".pyi", ".pyx")):
             findings += _conduct(session, tree, path)
     return tuple(sorted(findings, key=lambda finding: finding.severity != "block"))
@@ -55,6 +57,15 @@ def _conduct(session: Session, tree: str, path: str) -> list[Finding]:
     ]
 
 
+def _expected_data(session: Session, path: str) -> list[Finding]:
+    """A data file that tests name: it may hold what they expect."""
+    name = path.rpartition("/")[2]
+    if is_test_path(path) or not any(is_test_path(found) for found in _grep(session, name)):
+        return []
+    message = f"{path} was changed, and tests name it: it may hold what they expect"
+    return [Finding("expected-data-changed", "review", path, 1, message)]
+
+
 def _names(session: Session) -> frozenset[str]:
     """The names of the test functions that the baseline knows."""
     known = session.baseline.tests if session.baseline is not None else ()
@@ -64,9 +75,14 @@ def _names(session: Session) -> frozenset[str]:
 
 def _mentions(session: Session, word: str) -> bool:
     """Whether source of the base, other than tests, mentions the word: a project about tests may."""
+    return any(not is_test_path(name) and name != "setup.py" for name in _grep(session, word, "-w"))
+
+
+def _grep(session: Session, text: str, *options: str) -> list[str]:
+    """The Python files of the base tree that hold a text."""
+    base = session.base_tree
     raw = session.repo.git(
-        "grep", "-l", "-z", "-w", "-F", "-e", word, session.base_tree, "--", "*.py", check=False, text=False
+        "grep", "-l", "-z", "-F", *options, "-e", text, base, "--", ".", check=False, text=False
     )
-    prefix = f"{session.base_tree}:"
-    found = [name.removeprefix(prefix) for name in split_z(raw.data)]
-    return any(not is_test_path(name) and name != "setup.py" for name in found)
+    names = (name.removeprefix(f"{base}:") for name in split_z(raw.data))
+    return [name for name in names if name.endswith(".py")]

@@ -23,6 +23,8 @@ _RUNNERS = frozenset(
     {"pytest", "_pytest", "unittest", "pluggy", "nose", "nose2", "xdist", "execnet", "agent_ls_inside"}
 )
 _RUNNER_WORD = re.compile(r"(?<![A-Za-z])(_?pytest|unittest|PYTEST_\w+|AGENT_LS\w*|agent_ls_inside|conftest)")
+_SHORT = len("testing")
+"""Names of tests that are no longer than that are ordinary words as well."""
 _PEEKING = re.compile(r"^/proc/(self|\d+|thread-self)\b")
 _FORGING_CALLS = {("gc", "get_objects"), ("gc", "get_referrers")}
 _UNUSUAL_CALLS = {
@@ -127,7 +129,7 @@ def _string(text: str, line: int, tests: Collection[str]) -> Iterator[Sign]:
     if _PEEKING.match(text):
         yield Sign("source-searches-the-process", "/proc", "block", line, "source newly reads /proc/self")
     for name in re.findall(r"\btest\w*", text):
-        if name in tests:
+        if name in tests and len(name) > _SHORT:
             yield Sign("source-names-a-test", name, "block", line, f"source newly names the test {name}")
 
 
