@@ -73,7 +73,10 @@ def fit(
 
 
 def note_sections(workspace: Workspace, include: Sequence[str], log: EventLog) -> list[Section]:
-    """The project's notes and the files a person named, as sections; of a named one that lacks a note is made."""
+    """The project's notes and the files a person named, as sections.
+
+    Of a named file that can't be had a note is made.
+    """
     sections = []
     for name in NOTES:
         text, _ = _read(workspace, name)
