@@ -96,7 +96,12 @@ def run_session(session: Session, *, resume_tree: str | None = None) -> Report:
             explanation = f"Proven before the session stopped ({text})."
         if verdict is Verdict.HANDED_OVER and judge.best is not None and judge.best.blocked:
             verdict, reason = Verdict.BLOCKED, "guard"
-            text = "; ".join(dict.fromkeys(f.message for f in judge.best.findings)) + f". {text}"
+            text = (
+                "; ".join(
+                    dict.fromkeys(f.place_and_message for f in judge.best.findings if f.severity == "block")
+                )
+                + f". {text}"
+            )
         return finish(session, judge, verdict, reason, text, explanation=explanation)
     finally:
         session.close()
@@ -207,7 +212,7 @@ def resume(
     if end is not None and end.data["verdict"] == Verdict.FIXED:
         raise UsageError(f"session {info.id} is fixed already", f"Its branch is {end.data['branch']}.")
     # Held to the end: the same session can't be resumed twice at once, nor cleaned meanwhile.
-    with lock_session(info.events_path.parent):
+    with lock_session(info.events_path.parent, tries=5):
         return _go_on(info, start, end, settings, cancel, on_event, ask, on_text)
 
 
@@ -323,7 +328,7 @@ def _remove(info: SessionInfo, *, keep_progress: bool) -> bool:
     """
     directory = info.events_path.parent
     try:
-        lock = lock_session(directory)
+        lock = lock_session(directory, tries=3)
     except UsageError:  # resumed or cleaned by another process just now
         return False
     with lock:

@@ -50,7 +50,7 @@ def _conduct(session: Session, tree: str, path: str) -> list[Finding]:
             sign.severity,
             path,
             sign.line,
-            f"{path}:{sign.line}: {sign.message}",
+            sign.message,
             after=lines[sign.line - 1].strip()[:200] if sign.line <= len(lines) else "",
         )
         for sign in signs

@@ -151,6 +151,35 @@ def _tests(session: Session, best: Judgement | None) -> dict[str, Any]:
     }
 
 
+SHOWN_ATTEMPTS = 12
+SHOWN_LINES = 8
+
+
+def _attempts(session: Session) -> list[dict[str, Any]]:
+    """The last attempts as a person wants to see them: `label`, `taught`, and the `lines` of a short diff."""
+    events = [event.data for event in read_events(session.log.path) if event.kind == "attempt"]
+    return [
+        {"label": data["label"], "taught": data["taught"], "lines": short_diff(data["diff"], SHOWN_LINES)}
+        for data in events[-SHOWN_ATTEMPTS:]
+    ]
+
+
+def short_diff(diff: str, most: int) -> list[str]:
+    """The changed lines of a unified diff, at most `most`, each file named before its own."""
+    lines: list[str] = []
+    inside = False
+    for line in diff.splitlines():
+        if line.startswith("diff --git "):
+            inside = False
+        elif line.startswith("@@"):
+            inside = True
+        elif (not inside and line.startswith("+++ ")) or (inside and line.startswith(("+", "-"))):
+            lines.append(line)
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], f"… {len(lines) - most + 1} more lines"]
+
+
 def _summary(
     session: Session, judge: Judge, verdict: Verdict, text: str, explanation: str, data: dict[str, Any]
 ) -> str:
@@ -168,7 +197,7 @@ def _summary(
         explanation=explanation.strip(),
         report=data,
         failing=failing,
-        taught=session.taught[-12:],
+        attempts=_attempts(session),
         suspects=session.suspects[:5],
         session_id=session.id,
     )

@@ -155,7 +155,6 @@ class Judge:
         broken = [*judgement.comparison.regressed, *(f.path for f in judgement.findings if judgement.blocked)]
         made, reason = session.progress.compare(judgement.results, broken)
         taught = describe(judgement, session.asked, reason if made else None)
-        session.taught.append(f"{label}: {taught}")
         session.log.append(
             "attempt",
             n=session.attempts,
@@ -377,7 +376,7 @@ def describe(judgement: Judgement, asked: Sequence[str], progress: str | None = 
     if comparison.missing:
         parts.append(f"{len(comparison.missing)} no longer run ({comparison.missing[0]})")
     if judgement.findings:
-        parts.append(judgement.findings[0].message)
+        parts.append(judgement.findings[0].place_and_message)
     if progress:
         parts.append(progress)
     failing = judgement.failing

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from attrs import asdict, define, field
+from attrs import asdict, define
 
 from agent_ls import __version__
 from agent_ls.agent.limits import Meter
@@ -75,7 +75,6 @@ class Session:
     baseline: TestRun | None = None
     asked: tuple[str, ...] = ()
     attempts: int = 0
-    taught: list[str] = field(factory=list)
     suspects: Sequence[Suspect] = ()
     forget: bool = False
     on_text: Callable[[str], None] | None = None
@@ -126,16 +125,24 @@ def sessions_root() -> Path:
     return state_dir() / "sessions"
 
 
-def lock_session(directory: Path) -> IO[bytes]:
-    """Take the session's lock, held as long as the file is open. Raises UsageError if it runs elsewhere."""
+def lock_session(directory: Path, tries: int = 1) -> IO[bytes]:
+    """Take the session's lock, held as long as the file is open. Raises UsageError if it runs elsewhere.
+
+    Who lists sessions holds each lock for an instant: with more `tries` (0.05 s apart) that is no obstacle.
+    """
     handle = (directory / "lock").open("ab")
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        handle.close()
-        raise UsageError(
-            f"session {directory.name} is running in another process", "Stop it first, or wait for it."
-        ) from error
+    for left in reversed(range(tries)):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if left:
+                time.sleep(0.05)
+                continue
+            handle.close()
+            raise UsageError(
+                f"session {directory.name} is running in another process", "Stop it first, or wait for it."
+            ) from error
+        break
     return handle
 
 

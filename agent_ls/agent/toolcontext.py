@@ -160,7 +160,7 @@ class LoopContext:
 
     def _blocked(self, judgement: Judgement) -> ToolOutput:
         blocking = [finding for finding in judgement.findings if finding.severity == "block"]
-        message = "; ".join(finding.message for finding in blocking)
+        message = "; ".join(finding.place_and_message for finding in blocking)
         if self.blocked_once:
             raise Blocked("guard", message)
         self.blocked_once = True

@@ -30,6 +30,10 @@ class Finding:
     after: str = ""
     tests: tuple[str, ...] = ()
 
+    @property
+    def place_and_message(self) -> str:
+        return self.message if self.path in self.message else f"{self.path}:{self.line}: {self.message}"
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "tests": list(self.tests)}
 
