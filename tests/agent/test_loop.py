@@ -132,6 +132,10 @@ def test_no_progress_hands_over_with_what_was_tried(run: Run) -> None:
     assert len(run.events.of("attempt")) == 3
     assert "test_discount" in report.data["summary"]
     assert all(attempt["diff"] for attempt in run.events.of("attempt"))
+    for new in lines[1:4]:  # each attempt's change is shown, and what it taught
+        assert f"   +{new}\n" in report.data["summary"]
+    assert report.data["summary"].count("   +++ b/shop/cart.py") == 3
+    assert run.events.of("attempt")[0]["taught"] in report.data["summary"]
 
 
 def test_undoing_an_edit_and_testing_again_hands_over(run: Run) -> None:
