@@ -65,15 +65,20 @@ def secret_values(environ: Mapping[str, str]) -> set[str]:
     }
 
 
-def make_redactor(extra: Iterable[str] = ()) -> Callable[[str], str]:
+def make_redactor(extra: Iterable[str] = (), keep: Iterable[str] = ()) -> Callable[[str], str]:
     """A function that replaces secrets in a text by `[redacted]`.
 
     Secrets are the values in `extra`, those of secret-looking environment variables (8 characters
     or more, as the environment is now), and texts of a well-known shape: tokens of GitHub, GitLab, OpenAI,
     Anthropic, AWS, Slack, Google; JSON web tokens; private keys; logins inside URLs. A text that is one
     JSON document stays one: only its strings change.
+
+    A variable's value that is part of a text in `keep` (names that must stay readable, such as the
+    repository's path) is no secret: PGPASSWORD=postgres must not hide every "postgres".
     """
-    known = _known_pattern({value for value in extra if len(value) >= 4} | secret_values(os.environ))
+    shown = "\n".join(keep)
+    guessed = {value for value in secret_values(os.environ) if value not in shown}
+    known = _known_pattern({value for value in extra if len(value) >= 4} | guessed)
 
     def plain(text: str) -> str:
         if known is not None:

@@ -196,7 +196,10 @@ def open_session(
         if tip is None:
             branch = reserve(repo, branch, snapshot.commit, chosen=settings.branch is not None)
             undo.append(lambda: repo.delete_branch(branch, snapshot.commit))
-        log = EventLog(directory / "events.jsonl", make_redactor([settings.api_key or ""]))
+        log = EventLog(
+            directory / "events.jsonl",
+            make_redactor([settings.api_key or ""], keep=[str(repo.root), branch, task.title, *task.tests]),
+        )
         undo.append(log.close)
         log.listen(on_event)
         log.append(

@@ -67,6 +67,15 @@ def test_environment(monkeypatch: pytest.MonkeyPatch, name: str, value: str, hid
     assert text == (f"before {REDACTED} after" if hidden else f"before {value} after")
 
 
+def test_what_names_the_work_stays_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", "postgres")
+    monkeypatch.setenv("MY_TOKEN", "s3cr3t-value")
+    redact = make_redactor(["postgres-key"], keep=["/home/me/postgres-tool", "tests/test_x.py::test_a"])
+    text = "/home/me/postgres-tool with s3cr3t-value and postgres-key"
+    assert redact(text) == f"/home/me/postgres-tool with {REDACTED} and {REDACTED}"
+    assert make_redactor()("postgres") == REDACTED
+
+
 def test_extra_values_and_overlaps() -> None:
     redact = make_redactor(["abcdef", "abcdefgh-and-more", ""])
     assert redact("abcdefgh-and-more abcdef") == f"{REDACTED} {REDACTED}"
