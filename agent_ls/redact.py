@@ -73,11 +73,13 @@ def make_redactor(extra: Iterable[str] = (), keep: Iterable[str] = ()) -> Callab
     Anthropic, AWS, Slack, Google; JSON web tokens; private keys; logins inside URLs. A text that is one
     JSON document stays one: only its strings change.
 
-    A variable's value that is part of a text in `keep` (names that must stay readable, such as the
-    repository's path) is no secret: PGPASSWORD=postgres must not hide every "postgres".
+    A variable's short value that is part of a text in `keep` (names that must stay readable, such as the
+    repository's path) is taken for no secret: PGPASSWORD=postgres must not hide every "postgres".
     """
     shown = "\n".join(keep)
-    guessed = {value for value in secret_values(os.environ) if value not in shown}
+    guessed = {
+        value for value in secret_values(os.environ) if value not in shown or len(value) >= _MIN_KEY_LENGTH
+    }
     known = _known_pattern({value for value in extra if len(value) >= 4} | guessed)
 
     def plain(text: str) -> str:

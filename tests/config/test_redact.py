@@ -74,6 +74,9 @@ def test_what_names_the_work_stays_readable(monkeypatch: pytest.MonkeyPatch) -> 
     text = "/home/me/postgres-tool with s3cr3t-value and postgres-key"
     assert redact(text) == f"/home/me/postgres-tool with {REDACTED} and {REDACTED}"
     assert make_redactor()("postgres") == REDACTED
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-that-is-long-enough")
+    title = "why is a-key-that-is-long-enough refused?"
+    assert make_redactor(keep=[title])(title) == f"why is {REDACTED} refused?"
 
 
 def test_extra_values_and_overlaps() -> None:
