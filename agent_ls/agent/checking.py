@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_ls.agent.session import Session
-from agent_ls.guard.conduct import new_signs
+from agent_ls.guard.conduct import new_signs, new_success_exit
 from agent_ls.guard.protected import Finding, check_change
 from agent_ls.testing.ids import file_of
 from agent_ls.workspace.git import split_z
@@ -24,6 +24,8 @@ def check_session(session: Session, tree: str) -> tuple[Finding, ...]:
     for path, status in touched:
         if status in ("modified", "deleted", "moved away", "typechange") and not path.endswith(".py"):
             findings += _expected_data(session, path)
+        if status not in ("moved away", "deleted") and _by_exit_code(session):
+            findings += _success_exit(session, tree, path)
         if status != "moved away" and path.endswith((".py", ".pyi", ".pyx")):
             findings += _conduct(session, tree, path)
     return tuple(sorted(findings, key=lambda finding: finding.severity != "block"))
@@ -55,6 +57,21 @@ def _conduct(session: Session, tree: str, path: str) -> list[Finding]:
         )
         for sign in signs
     ]
+
+
+def _by_exit_code(session: Session) -> bool:
+    return session.baseline is not None and session.baseline.source == "exit-code"
+
+
+def _success_exit(session: Session, tree: str, path: str) -> list[Finding]:
+    after = session.worktree.read_blob(tree, path)
+    if after is None or is_test_path(path):
+        return []
+    line = new_success_exit(session.worktree.read_blob(session.base_tree, path), after)
+    if line is None:
+        return []
+    message = "source newly ends the process with success, and the tests are judged by their exit code alone"
+    return [Finding("source-ends-the-process", "block", path, line, message)]
 
 
 def _expected_data(session: Session, path: str) -> list[Finding]:

@@ -69,6 +69,24 @@ def new_signs(
     return sorted(softened, key=lambda sign: sign.line)
 
 
+_SUCCESS = re.compile(
+    rb"\b(?:process\.exit|os\.Exit|os\._exit|sys\.exit|System\.exit|process::exit|exit|_exit|quit|SystemExit)"
+    rb"[ \t]*\([ \t]*0?[ \t]*\)|^[ \t]*exit(?:[ \t]+0)?[ \t]*$",
+    re.MULTILINE,
+)
+
+
+def new_success_exit(before: bytes | None, after: bytes) -> int | None:
+    """The line where source of any language newly ends its process with success; None if it doesn't.
+
+    Where a test command is judged by its exit code alone, that is all a forged pass takes.
+    """
+    found = list(_SUCCESS.finditer(after))
+    if len(found) <= len(_SUCCESS.findall(before or b"")):
+        return None
+    return after.count(b"\n", 0, found[-1].start()) + 1
+
+
 def _signs(source: bytes, tests: Collection[str]) -> Iterator[Sign]:
     try:
         with warnings.catch_warnings():

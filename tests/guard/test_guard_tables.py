@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_ls.guard.conduct import new_signs
+from agent_ls.guard.conduct import new_signs, new_success_exit
 from agent_ls.guard.protected import check_change, reason_protected
 from agent_ls.guard.shadows import reason_shadowing
 
@@ -43,6 +43,23 @@ def test_signs_in_source(case: dict[str, Any]) -> None:
     )
     assert sorted(f"{sign.severity} {sign.kind}" for sign in signs) == sorted(case["signs"])
     assert all(1 <= sign.line <= case["after"].count("\n") + 1 for sign in signs)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ("x = 1\n", "x = 1\nimport os\nos._exit(0)\n", 3),
+        ("", "process.exit(0);\n", 1),
+        ("", "func init() {\n\tos.Exit( 0 )\n}\n", 2),
+        ("echo\n", "exit 0\necho\n", 1),
+        ("", "raise SystemExit()\n", 1),
+        ("", "sys.exit(2)\nprocess.exit(code)\n", None),
+        ("sys.exit(0)\n", "# moved\nsys.exit(0)\n", None),
+        ("", "on_exit(0)\nexiting = 0\n", None),
+    ],
+)
+def test_a_new_exit_with_success(before: str, after: str, line: int | None) -> None:
+    assert new_success_exit(before.encode(), after.encode()) == line
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
