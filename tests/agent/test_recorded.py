@@ -76,7 +76,8 @@ def test_recorded_session(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("agent_ls.models.create", REAL_CREATE)
     report = api.fix(repo, TASK, settings(f"replay:{file}"), cancel=CancelToken())
     assert report.data["verdict"] == verdict, report.data["summary"]
-    assert report.data["usage"]["model_calls"] == len(steps)
+    recorded = sum(event.kind == "model_reply" for event in read_events(file))
+    assert report.data["usage"]["model_calls"] == recorded >= len(steps)
 
 
 def record(events: Path, file: Path) -> None:
