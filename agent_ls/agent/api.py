@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -155,18 +155,26 @@ def sessions() -> list[SessionInfo]:
     return found
 
 
+_START = {"repo", "base", "branch", "task"}
+
+
+def _readable(path: Path) -> Iterator[Event]:
+    """The events of a file up to the first damage."""
+    try:
+        yield from read_events(path)
+    except (OSError, ValueError):
+        return
+
+
 def _start_and_end(path: Path) -> tuple[Event | None, Event | None]:
     start = end = None
-    try:
-        for event in read_events(path):
-            if event.kind == "session_started":
-                start = start or event
-            elif event.kind == "session_finished":
-                end = event
-            elif event.kind == "session_resumed":
-                end = None
-    except (OSError, ValueError):
-        pass
+    for event in _readable(path):
+        if event.kind == "session_started" and event.data.keys() >= _START:
+            start = start or event
+        elif event.kind == "session_finished":
+            end = event
+        elif event.kind == "session_resumed":
+            end = None
     return start, end
 
 
@@ -261,7 +269,7 @@ def _go_on(
 def _best_tree(path: Path) -> str | None:
     """The tree of the last attempt that brought progress, else of none."""
     best = tree = None
-    for event in read_events(path):
+    for event in _readable(path):
         if event.kind == "session_resumed":
             best = event.data["tree"]
         elif event.kind == "attempt":
@@ -274,7 +282,7 @@ def _best_tree(path: Path) -> str | None:
 def _last_tip(path: Path) -> str | None:
     """The commit that the session left its branch at, as far as it got."""
     tip = None
-    for event in read_events(path):
+    for event in _readable(path):
         if event.kind == "session_resumed":
             tip = event.data.get("tip")
         elif event.kind == "session_finished":
@@ -334,7 +342,7 @@ def _remove(info: SessionInfo, *, keep_progress: bool) -> bool:
     with lock:
         start, end = _start_and_end(info.events_path)
         assert start is not None
-        keep = keep_progress and end is None and _has_progress(info.events_path)
+        keep = keep_progress and end is None and _best_tree(info.events_path) is not None
         try:
             repo = Repository.discover(Path(info.repo))
             Worktree.discard(repo, directory / "tree")
@@ -350,13 +358,6 @@ def _remove(info: SessionInfo, *, keep_progress: bool) -> bool:
         shutil.rmtree(directory / "tree", ignore_errors=True)
         shutil.rmtree(directory, ignore_errors=True)
     return True
-
-
-def _has_progress(path: Path) -> bool:
-    try:
-        return _best_tree(path) is not None
-    except (OSError, ValueError):
-        return False
 
 
 def run_tests(

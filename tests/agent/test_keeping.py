@@ -136,6 +136,23 @@ def test_clean_takes_leftovers_and_leaves_what_can_go_on(fix: Callable[..., Repo
     assert git(repo, "branch", "--list", BRANCH).strip() == BRANCH
 
 
+def test_damaged_event_files_are_in_nobodys_way(
+    fix: Callable[..., Report], resume: Callable[..., Report]
+) -> None:
+    first = fix(replace(BAD_LINE, HALF), GIVE_UP)
+    lines = (sessions_root() / first.data["session"] / "events.jsonl").read_text().splitlines(keepends=True)
+    half = sessions_root() / "20200101-000000-half-0000"
+    half.mkdir()
+    (half / "events.jsonl").write_text("".join(lines[:-1]) + "junk\n" + lines[-1])
+    wrong = sessions_root() / "20200101-000000-wrong-0000"
+    wrong.mkdir()
+    (wrong / "events.jsonl").write_text('{"seq":0,"time":0,"kind":"session_started","data":{}}\n')
+    assert {info.id for info in api.sessions()} == {first.data["session"], half.name}
+    with pytest.raises(UsageError, match="that the session did not make"):
+        resume(half.name, GIVE_UP)  # what it ended with can't be read, so the branch is a person's
+    assert half.name in api.clean(everything=True)
+
+
 def test_state_inside_the_repository_is_refused_without_a_trace(
     fix: Callable[..., Report], repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
