@@ -23,28 +23,36 @@ from agent_ls.prompts import render
 from agent_ls.workspace.syntax import new_errors
 from agent_ls.workspace.text import write_atomic
 
-TEMPERATURES = (0.0, 0.7, 0.8, 0.8, 0.8, 0.9, 0.9, 1.0)
-"""Of the successive samples for one suspect; the last is used for all further ones."""
 FENCE = re.compile(r"```[\w+-]*\n(.*?)(?:```|\Z)", re.DOTALL)
 MAX_TARGETS = 8
 
 
 @frozen
-class Shown:
-    """What one sample is shown besides the function; varied, since no one view is best for all bugs."""
+class View:
+    """What one sample is shown besides the function, and how freely it answers.
 
-    documentation: bool
-    failure: bool
-    suspects: bool
+    `anew` shows not the function but only its head and description: a small model knows many functions
+    better than it finds a fault in them, and a fault that it doesn't see can't anchor it.
+    """
+
+    temperature: float
+    documentation: bool = True
+    failure: bool = True
+    suspects: bool = False
+    anew: bool = False
 
 
 VIEWS = (
-    Shown(documentation=True, failure=True, suspects=False),
-    Shown(documentation=True, failure=True, suspects=False),
-    Shown(documentation=True, failure=True, suspects=True),
-    Shown(documentation=True, failure=True, suspects=False),
-    Shown(documentation=False, failure=True, suspects=False),
+    View(0.0),
+    View(0.8),
+    View(0.0, anew=True, failure=False),
+    View(0.8),
+    View(0.8, anew=True),
+    View(0.8, suspects=True),
+    View(0.8, documentation=False),
+    View(0.9),
 )
+"""Of the successive samples for one suspect, smallest edits first; further samples repeat the last."""
 
 
 @define
@@ -117,20 +125,20 @@ class Guided:
 
     def _sample(self, target: Target, number: int) -> str | None:
         """The model's version of the function; None if there is none or it was tried before."""
-        view = VIEWS[number % len(VIEWS)]
+        view = VIEWS[min(number, len(VIEWS) - 1)]
         settings = self.session.settings
-        temperature = settings.temperature
-        if temperature is None:
-            temperature = TEMPERATURES[min(number, len(TEMPERATURES) - 1)]
+        temperature = view.temperature if settings.temperature is None else settings.temperature
         root = self.session.worktree.path
         prompt = render(
-            "guided",
+            "guided-anew" if view.anew and target.description else "guided",
             project=root,
             fence=target.language,
             source=target.source.rstrip("\n"),
+            head=target.head,
+            description=target.description,
+            imports=target.imports,
             documentation=target.documentation if view.documentation else "",
             issue=target.issue,
-            imports=target.imports,
             failure=target.failure if view.failure else "",
             suspects=target.suspects if view.suspects else "",
             many_lines=target.last - target.first > 40,
@@ -180,8 +188,7 @@ class Guided:
 
 def grammar(target: Target) -> str:
     """A GBNF grammar for one code block that starts with the function's own first line."""
-    head = target.dedented.split("\n", 1)[0]
-    opening = json.dumps(f"```{target.language}\n{head}\n")
+    opening = json.dumps(f"```{target.language}\n{target.head}\n")
     return f'root ::= {opening} [^`]+ "```"'
 
 

@@ -26,7 +26,8 @@ TELLING = re.compile(r"^(E |>|    \S|\S*(Error|Exception)\b)")
 class Target:
     """One function: its place (1-based, inclusive lines), its text, and the telling facts about it.
 
-    `indent` is what `dedented` lacks against `source`.
+    `indent` is what `dedented` lacks against `source`; `documentation` is a small file's free-standing
+    description, `description` that or the function's docstring.
     """
 
     path: str
@@ -37,6 +38,7 @@ class Target:
     language: str
     indent: str = ""
     documentation: str = ""
+    description: str = ""
     issue: str = ""
     imports: str = ""
     failure: str = ""
@@ -45,6 +47,11 @@ class Target:
     @property
     def dedented(self) -> str:
         return textwrap.dedent(self.source)
+
+    @property
+    def head(self) -> str:
+        """The function's first line."""
+        return self.dedented.split("\n", 1)[0]
 
 
 def find_targets(session: Session, judge: Judge) -> list[Target]:
@@ -95,6 +102,7 @@ def _target(
     source = "\n".join(text[symbol.line - 1 : symbol.end_line])
     dedented = textwrap.dedent(source)
     first_line, first_plain = source.split("\n", 1)[0], dedented.split("\n", 1)[0]
+    documentation = _documentation(file.text, path)
     suspicious = [n for n in dict.fromkeys(lines) if symbol.line <= n <= symbol.end_line][:3]
     return Target(
         path=path,
@@ -104,7 +112,8 @@ def _target(
         source=dedented,
         language="python" if path.endswith(".py") else path.rsplit(".", 1)[-1],
         indent=first_line[: len(first_line) - len(first_plain)],
-        documentation=_documentation(file.text, path),
+        documentation=documentation,
+        description=documentation or _docstring(dedented, path),
         issue=_issue(session),
         imports=used_imports(file.text, path, dedented),
         failure=failure_text(failing),
@@ -137,6 +146,21 @@ def _documentation(text: str, path: str) -> str:
         and isinstance(node.value.value, str)
     ]
     return textwrap.dedent(strings[0]).strip()[:700] if strings else ""
+
+
+def _docstring(source: str, path: str) -> str:
+    """The function's own docstring."""
+    import ast
+
+    if not path.endswith(".py"):
+        return ""
+    try:
+        node = ast.parse(source).body[0]
+    except (SyntaxError, IndexError):
+        return ""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return (ast.get_docstring(node) or "")[:900]
+    return ""
 
 
 def used_imports(text: str, path: str, source: str) -> str:
