@@ -113,7 +113,7 @@ def _target(
         language="python" if path.endswith(".py") else path.rsplit(".", 1)[-1],
         indent=first_line[: len(first_line) - len(first_plain)],
         documentation=documentation,
-        description=documentation or _docstring(dedented, path),
+        description=_docstring(dedented, path) or documentation,
         issue=_issue(session),
         imports=used_imports(file.text, path, dedented),
         failure=failure_text(failing),
@@ -129,7 +129,7 @@ def _issue(session: Session) -> str:
 
 
 def _documentation(text: str, path: str) -> str:
-    """A file's free-standing description: a module string of a small file."""
+    """What a small file's free-standing string says of its one function or class."""
     if not path.endswith(".py") or text.count("\n") > 200:
         return ""
     import ast
@@ -138,6 +138,9 @@ def _documentation(text: str, path: str) -> str:
         body = ast.parse(text).body
     except SyntaxError:
         return ""
+    defined = [
+        node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    ]
     strings = [
         node.value.value
         for node in body
@@ -145,7 +148,7 @@ def _documentation(text: str, path: str) -> str:
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     ]
-    return textwrap.dedent(strings[0]).strip()[:700] if strings else ""
+    return textwrap.dedent(strings[0]).strip()[:700] if strings and len(defined) == 1 else ""
 
 
 def _docstring(source: str, path: str) -> str:
