@@ -112,6 +112,7 @@ def load(repo_root: Path | None, overrides: Mapping[str, Any]) -> Loaded:
             values[key] = value
             origins[key] = place
 
+    from_repository: tuple[str, ...] = ()
     user_file = user_config_path()
     put(_read_toml(user_file), str(user_file), text=False)
     if repo_root is not None:
@@ -120,6 +121,7 @@ def load(repo_root: Path | None, overrides: Mapping[str, Any]) -> Loaded:
         put(table, f"[tool.agent-ls] in {pyproject}", text=False, trusted=False)
         own = repo_root / ".agent-ls" / "config.toml"
         put(_read_toml(own), str(own), text=False, trusted=False)
+        from_repository = (f"[tool.agent-ls] in {pyproject}", str(own))
     for name, raw in _environment(os.environ).items():
         key = name.removeprefix(ENV_PREFIX).lower()
         if key not in _TYPES:
@@ -128,6 +130,8 @@ def load(repo_root: Path | None, overrides: Mapping[str, Any]) -> Loaded:
         origins[key] = f"environment variable {name}"
     put({k: v for k, v in overrides.items() if v is not None}, "command line", text=True)
 
+    if origins["model"].startswith(from_repository) and values.get("base_url") is None:
+        _refuse_hosted(values["model"], origins["model"])
     limits = Limits(**{key: values.pop(key) for key in list(values) if key in _LIMIT_KEYS})
     return Loaded(Settings(**values, limits=limits), origins)
 
@@ -195,6 +199,15 @@ def _refuse_from_repository(key: str, value: Any, place: str) -> None:
             f"{shown} is not allowed in {place}:"
             " a repository must not be able to redirect or unleash the agent",
             f"Remove it there; set it in {user_config_path()} or as {ENV_PREFIX}{key.upper()}.",
+        )
+
+
+def _refuse_hosted(model: str, place: str) -> None:
+    """A key in the environment is no wish to send a cloned repository's code anywhere."""
+    if model.startswith(("anthropic:", "openai:")):
+        raise UsageError(
+            f"model = {model!r} in {place} would send this repository to a hosted service: only you may name one",
+            f"Give --model {model}, or set {ENV_PREFIX}MODEL or `model` in {user_config_path()}.",
         )
 
 

@@ -82,7 +82,7 @@ def _flat(settings: Settings) -> dict[str, Any]:
         ("max_cost = 3", "max_cost", 3.0),
         ('max_cost = "none"', "max_cost", None),
         ("timeout = 0.5", "timeout", 0.5),
-        ('model = "openai:gpt"', "model", "openai:gpt"),
+        ('model = "local:small"', "model", "local:small"),
         ('tests = "none"', "tests", "none"),
         ("network = false", "network", False),
         ('sandbox = "bwrap"', "sandbox", "bwrap"),
@@ -249,3 +249,18 @@ def test_any_command_line_gives_settings_or_a_usage_error(overrides: dict[str, s
         assert isinstance(load(None, overrides).settings, Settings)
     except UsageError as error:
         assert error.remedy
+
+
+@pytest.mark.parametrize("file", ["pyproject.toml", ".agent-ls/config.toml"])
+@pytest.mark.parametrize("model", ["openai:gpt", "anthropic:claude"])
+def test_a_repository_may_not_send_itself_to_a_hosted_model(
+    repo: Path, file: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = "[tool.agent-ls]\n" if file == "pyproject.toml" else ""
+    write(repo / file, f'{table}model = "{model}"')
+    with pytest.raises(UsageError, match="only you may name one"):
+        load(repo, {})
+    assert load(repo, {"model": model}).settings.model == model
+    assert load(repo, {"model": "repair"}).settings.model == "repair"
+    monkeypatch.setenv("AGENT_LS_BASE_URL", "http://127.0.0.1:9/v1")
+    assert load(repo, {}).settings.model == model  # the user chose where it goes
