@@ -206,7 +206,7 @@ def _refuse_hosted(model: str, place: str) -> None:
     """A key in the environment is no wish to send a cloned repository's code anywhere."""
     if model.startswith(("anthropic:", "openai:")):
         raise UsageError(
-            f"model = {model!r} in {place} would send this repository to a hosted service: only you may name one",
+            f"model = {model!r} in {place} would send this repository to a service: only you may name one",
             f"Give --model {model}, or set {ENV_PREFIX}MODEL or `model` in {user_config_path()}.",
         )
 
