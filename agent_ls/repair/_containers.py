@@ -39,6 +39,8 @@ def subscript_edits(make: Maker, node: ast.Subscript) -> Iterator[Edit]:
             yield make.replace(node, value, "drop-subscript", 0.15)
         return
     index = make.source.get(node.slice)
+    if not load:
+        yield from _targets(make, node)
     if load:
         yield make.replace(node, value, "drop-subscript", 0.2)
         if not isinstance(node.slice, ast.UnaryOp | ast.Tuple):
@@ -56,6 +58,21 @@ def subscript_edits(make: Maker, node: ast.Subscript) -> Iterator[Edit]:
     if isinstance(node.slice, ast.Tuple) and len(node.slice.elts) == 2:
         a, b = (make.source.get(part) for part in node.slice.elts)
         yield make.replace(node, f"{value}[{b}, {a}]", "swap-indices", 0.35)
+
+
+def _targets(make: Maker, node: ast.Subscript) -> Iterator[Edit]:
+    """Another place to store at: one that is used here, or this index in another container."""
+    text, index = make.source.get(node), make.source.get(node.slice)
+    for atom in make.scope.atoms:
+        if atom.text.endswith("]") and ":" not in atom.text and atom.text != text:
+            yield make.replace(node, atom.text, "assignment-target", 0.15 * atom.weight)
+    for name in make.scope.locals[:10]:
+        if make.scope.kind(name) in ("list", "dict", "") and name not in ("self", "cls"):
+            yield make.replace(node, f"{name}[{index}]", "assignment-target", 0.08)
+    for atom in make.scope.atoms[:10]:
+        if atom.text != index and "[" not in atom.text and atom.text not in ("self", "cls"):
+            new = f"{make.operand(node.value)}[{atom.text}]"
+            yield make.replace(node, new, "assignment-target", 0.06 * atom.weight)
 
 
 def comprehension_edits(

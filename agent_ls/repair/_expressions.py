@@ -192,12 +192,36 @@ def _boolean(make: Maker, node: ast.BoolOp) -> Iterator[Edit]:
     yield make.replace(node, make.fit(node, f" {name} ".join(reversed(values))), "swap-operands", 0.2)
 
 
+def _dereferenced(make: Maker, test: ast.expr) -> list[str]:
+    """What the condition takes an attribute or an item of, or passes to `len`: it may be None or empty."""
+    found: dict[str, None] = {}
+    for node in ast.walk(test):
+        value = None
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            value = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+            value = node.args[0] if node.args else None
+        if isinstance(value, ast.Name | ast.Attribute | ast.Subscript):
+            text = make.source.get(value)
+            if text not in ("self", "cls") and "\n" not in text and text not in make.scope.imported:
+                found.setdefault(text)
+    return list(found)[:4]
+
+
 def condition_edits(make: Maker, test: ast.expr) -> Iterator[Edit]:
     """Edits of an expression that is used as a condition."""
     text = make.source.get(test)
     multiline = "\n" in text
     yield make.replace(test, f"not ({text})" if multiline else negated(test, text), "negate-condition", 0.6)
     operand = f"({text})" if multiline or isinstance(test, ast.BoolOp | ast.IfExp | ast.Lambda) else text
+    for value in _dereferenced(make, test):
+        for check, prior in (
+            (f"{value} is None or", 0.45),
+            (f"{value} is not None and", 0.45),
+            (f"not {value} or", 0.3),
+            (f"{value} and", 0.3),
+        ):
+            yield make.replace(test, make.fit(test, f"{check} {operand}"), "none-check", prior)
     for index, (condition, weight) in enumerate(make.scope.conditions[:160]):
         if condition == text:
             continue

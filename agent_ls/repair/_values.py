@@ -32,7 +32,7 @@ def value_edits(make: Maker, node: ast.expr) -> Iterator[Edit]:
             yield make.replace(node, make.fit(node, f"-{operand}"), "negate-number", 0.15)
             yield make.replace(node, f"abs({text})", "wrap-call", 0.12)
             yield make.replace(node, f"max({text}, 0)", "bound", 0.08)
-            for factor in ("* 2", "// 2", "% 2"):
+            for factor in ("* 2", "// 2", "% 2", "** 2"):
                 yield make.replace(node, make.fit(node, f"{operand} {factor}"), "scale", 0.06)
     outer = isinstance(parent, ast.stmt | ast.keyword | ast.Call | ast.comprehension | ast.BinOp)
     if outer and kind in ("", "num", "str", "list"):
@@ -75,9 +75,12 @@ def value_edits(make: Maker, node: ast.expr) -> Iterator[Edit]:
             yield make.replace(
                 node, make.fit(node, other), "replace-expression", place * (0.03 + 0.2 * likeness)
             )
-    if isinstance(parent, ast.stmt) and not isinstance(node, ast.Name | ast.Constant):
+    if not isinstance(node, ast.Name | ast.Constant | ast.Attribute):
+        # What was computed here may be at hand already, all the more so when it is named in its own place.
+        place = 0.08 if isinstance(parent, ast.stmt) else 0.06
         for atom in make.scope.atoms[:14]:
-            yield make.replace(node, atom.text, "replace-expression", 0.08 * atom.weight)
+            if atom.text != text and (not kind or not atom.kind or kind == atom.kind):
+                yield make.replace(node, atom.text, "replace-expression", place * atom.weight)
 
 
 def _numeric_place(make: Maker, node: ast.expr) -> bool:

@@ -8,16 +8,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
-from attrs import field, frozen
+from attrs import evolve
 
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import ToolRefused
+from agent_ls.repair.budgets import LEVELS
 from agent_ls.repair.edits import Edit
 from agent_ls.repair.forkserver import ServerDied
 from agent_ls.repair.localise import Suspect, rank
 from agent_ls.repair.operators import Checker, Ingredients, candidates
+from agent_ls.repair.ordering import chances, crowded
 from agent_ls.repair.ranking import plausibility, test_literals
+from agent_ls.repair.results import Patch, Progress, Proposal, RepairResult
 from agent_ls.repair.source import Source
 from agent_ls.repair.validation import Trial, Unsupported, Validator, Verdict
 from agent_ls.testing.ids import expand_ids
@@ -25,72 +29,19 @@ from agent_ls.testing.results import TestRun
 from agent_ls.testing.runner import TestRunner
 from agent_ls.workspace.files import Workspace
 
+__all__ = ["Patch", "Progress", "RepairEngine", "RepairResult"]
+
 MAX_LINES = 400
 """Suspect lines that candidates are made for."""
-PATIENCE = 8.0
-"""A candidate that seemed to hang gets more time when only candidates this much less likely are left."""
+PATIENCE = 24.0
+"""A candidate that seemed to hang gets more time when only candidates this much less likely are left:
+the next attempt costs `budgets.STEP` times as much, and most of those that hang do so for ever."""
+_COMPANY = 150
+"""After the first patch, so many more candidates are tried to find better ones, unless it takes very long."""
+_PARTIALS = 3
+_PARTIAL_S = 4.0
+"""Time kept at the end of a search without a patch, to check the best partial ones."""
 _PROGRESS_S = 0.25
-
-
-@frozen
-class Progress:
-    """How far a search is: candidates `tried` of `total` made so far, `plausible` ones found."""
-
-    phase: str
-    tried: int = 0
-    total: int = 0
-    plausible: int = 0
-    seconds: float = 0.0
-    detail: str = ""
-    per_second: float = 0.0
-    best: str | None = None
-
-
-@frozen
-class Patch:
-    """A change of one file that makes the `fixed` tests pass.
-
-    `new_text` is the file's whole text after it; `line` the 1-based line of the changed statement;
-    `score` (0..1) ranks patches; `edit` is the splice.
-    """
-
-    path: str
-    new_text: str
-    operator: str
-    description: str
-    score: float
-    fixed: tuple[str, ...]
-    line: int
-    edit: Edit
-    edits: tuple[Edit, ...] = ()
-
-
-@frozen
-class RepairResult:
-    """What a search found. `patches` are ranked, best first; `partial` fixes some of the asked tests only.
-
-    `mode` is "fork" for warm forked workers, "process" for one interpreter per candidate. `stopped` says
-    why the search ended: "found", "budget", "exhausted", "cancelled", or a sentence with the reason
-    why there was nothing to search.
-    """
-
-    patches: list[Patch] = field(factory=list)
-    suspects: list[Suspect] = field(factory=list)
-    tried: int = 0
-    total: int = 0
-    seconds: float = 0.0
-    mode: str = "fork"
-    stopped: str = ""
-    partial: Patch | None = None
-
-
-@frozen
-class Proposal:
-    """A candidate in the queue."""
-
-    path: str
-    edits: tuple[Edit, ...]
-    score: float
 
 
 class RepairEngine:
@@ -123,8 +74,9 @@ class RepairEngine:
     ) -> RepairResult:
         """Look for patches that make the `asked` tests pass, for up to `budget_s` seconds of wall time.
 
-        `baseline` is the run of the unchanged tree. A patch also keeps those passing tests of the same test
-        files that run the changed function. Raises OSError when no process can be started, Cancelled.
+        `baseline` is the run of the unchanged tree. A patch also keeps the passing tests that run the changed
+        function: those of the same test files, and of the other files as many as fit into a few
+        seconds; so does a partial one. Raises OSError when no process can be started, Cancelled.
         """
         search = _Search(self._runner, self._workspace, self._cancel, self._on_progress)
         scratch = Path(tempfile.mkdtemp(prefix="repair-", dir=self._runner.view.scratch))
@@ -153,12 +105,12 @@ class _Search:
         self.validating = self.started
         self.first = 0.0
         self.tried = 0
+        self.tried_at_first = 0
         self.total = 0
         self.sources: dict[str, Source] = {}
         self.checkers: dict[str, Checker] = {}
         self.found: list[Patch] = []
-        self.partial: tuple[int, Proposal, tuple[str, ...]] | None = None
-        self.progressed: list[tuple[float, Proposal]] = []
+        self.partials: list[tuple[Proposal, tuple[str, ...]]] = []
         self.suspects: list[Suspect] = []
 
     def close(self) -> None:
@@ -187,7 +139,9 @@ class _Search:
 
     def result(self, stopped: str) -> RepairResult:
         self.found.sort(key=lambda patch: -patch.score)
-        mode = "process" if self.validator is not None and self.validator.all_slow else "fork"
+        tried = self.validator.tried if self.validator is not None else {}
+        fast, slow = tried.get("fast", 0), tried.get("slow", 0)
+        mode: Literal["fork", "import", ""] = "" if not tried else "fork" if fast >= slow else "import"
         return RepairResult(
             list(self.found), self.suspects, self.tried, self.total, self.seconds(), mode, stopped
         )
@@ -205,16 +159,20 @@ class _Search:
         wanted = expand_ids(asked, baseline)
         self.report("collect", force=True)
         try:
-            self.validator = Validator(self.runner, scratch, baseline, wanted, self.cancel)
+            self.validator = Validator(
+                self.runner, scratch, baseline, wanted, self.cancel, dict(self.runner.coverage)
+            )
             self.validator.open(self.started + budget)
             self.report("localise", force=True)
-            failing, coverage, passing, types = self.validator.observe(self.started + 0.3 * budget)
+            seen = self.validator.observe(self.started + 0.3 * budget)
         except (Unsupported, ServerDied) as reason:
             return self.result(str(reason))
-        if not failing:
+        if not seen.failing:
             return self.result("the asked tests pass when they are run alone")
-        self.suspects = rank(failing, coverage, passing, root=self.workspace.root, recent=recent)
-        queue = self._proposals(types)
+        self.suspects = rank(
+            seen.failing, seen.coverage, seen.passing, root=self.workspace.root, recent=recent
+        )
+        queue = self._proposals(seen.types)
         self.total = len(queue)
         if not queue:
             return self.result("no suspect line to change")
@@ -227,12 +185,9 @@ class _Search:
             stopped = str(reason)
         result = self.result(stopped)
         result.patches[:] = result.patches[:max_patches]
-        if not result.patches and self.partial is not None:
-            _, proposal, fixed = self.partial
-            patch = self._patch(proposal, fixed, literals)
-            return RepairResult(
-                [], self.suspects, self.tried, self.total, result.seconds, result.mode, stopped, patch
-            )
+        if not result.patches and self.partials:
+            partial = self._best_partial(self.started + budget, literals)
+            return evolve(result, partial=partial, seconds=self.seconds())
         return result
 
     # ------------------------------------------------------------------------------------ generating
@@ -242,7 +197,7 @@ class _Search:
         for suspect in self.suspects[:MAX_LINES]:
             by_path.setdefault(suspect.path, {})[suspect.line] = suspect.score
         top = max((suspect.score for suspect in self.suspects), default=1.0) or 1.0
-        found: list[Proposal] = []
+        made: list[tuple[str, Edit, float]] = []
         for path, lines in by_path.items():
             source = self._source(path)
             if source is None:
@@ -254,13 +209,17 @@ class _Search:
                     named[function.name, first] = names
             edits = candidates(source, lines, Ingredients(types=named))
             edits.sort(key=lambda edit: -edit.prior)
-            counts: dict[tuple[int, str], int] = {}
-            for edit in edits:
-                group = (edit.line, edit.operator)
-                count = counts[group] = counts.get(group, 0) + 1
-                weight = lines[edit.line] / top
-                found.append(Proposal(path, (edit,), weight * edit.prior / (1 + count / 12)))
-        found.sort(key=lambda proposal: -proposal.score)
+            factors = crowded([(path, edit.line, edit.operator) for edit in edits])
+            made += [
+                (path, edit, lines[edit.line] / top * edit.prior * factor)
+                for edit, factor in zip(edits, factors, strict=True)
+            ]
+        shares = chances([edit.operator for _, edit, _ in made], [score for _, _, score in made])
+        found = [
+            Proposal(path, (edit,), score, share)
+            for (path, edit, score), share in zip(made, shares, strict=True)
+        ]
+        found.sort(key=lambda proposal: -proposal.chance)
         return found
 
     def _source(self, path: str) -> Source | None:
@@ -284,9 +243,9 @@ class _Search:
         self.validating = time.monotonic()
         feed = self._checked(iter(queue))
         flying: dict[int, tuple[Proposal, str]] = {}
-        again: list[tuple[float, int, Proposal]] = []
+        again: list[tuple[float, int, int, Proposal]] = []
         best = 0.0
-        stop_at = deadline
+        stop_at = deadline - min(_PARTIAL_S, 0.1 * (deadline - self.started))
         exhausted = False
         current = 1.0
         while True:
@@ -295,11 +254,13 @@ class _Search:
                 self.cancel.raise_if_cancelled()
             if now >= stop_at:
                 return "found" if self.found else "budget"
+            if self.found and self._had_company(max(3.0, 0.4 * (self.first - self.started))):
+                exhausted = True  # what is under way may still be better
             while not exhausted and self.validator.hungry():
-                if again and -again[0][0] > PATIENCE * current:
-                    proposal: Proposal | None = heapq.heappop(again)[2]
-                    assert proposal is not None
-                    ticket = self.validator.submit(self._trial(proposal), patient=True)
+                proposal: Proposal | None
+                if again and -again[0][0] > current:
+                    _, _, level, proposal = heapq.heappop(again)
+                    ticket = self.validator.submit(self._trial(proposal), level=level)
                     flying[ticket] = (proposal, "again")
                     continue
                 proposal = next(feed, None)
@@ -309,9 +270,9 @@ class _Search:
                         exhausted = True
                         break
                     continue
-                current = proposal.score
+                current = proposal.chance
                 # Far less likely than what was found: the usual end of a search that succeeded.
-                if self.found and proposal.score < 0.25 * best and now - self.first > 1.0:
+                if self.found and proposal.chance < 0.25 * best and self._had_company(1.0):
                     exhausted = True
                     break
                 ticket = self.validator.submit(self._trial(proposal))
@@ -324,25 +285,32 @@ class _Search:
                 proposal, step = flying.pop(ticket)
                 if step == "try":
                     self.tried += 1
-                if verdict.kind == "timeout" and step == "try" and not verdict.patient:
-                    heapq.heappush(again, (-proposal.score, ticket, proposal))
+                if verdict.kind == "timeout" and step != "confirm" and verdict.level + 1 < LEVELS:
+                    level = verdict.level + 1
+                    worth = proposal.chance / PATIENCE**level
+                    heapq.heappush(again, (-worth, ticket, level, proposal))
                     continue
                 if verdict.kind == "plausible" and step != "confirm":
-                    confirm = self.validator.submit(self._trial(proposal), confirm=True)
+                    confirm = self.validator.submit(self._trial(proposal), level=verdict.level, confirm=True)
                     flying[confirm] = (proposal, "confirm")
                 elif verdict.kind == "plausible":
                     patch = self._patch(proposal, verdict.fixed, literals)
                     self.found.append(patch)
                     if len(self.found) == 1:
                         self.first = time.monotonic()
-                        # A while longer for better ones, in proportion to what it took so far.
-                        stop_at = min(deadline, self.first + max(3.0, 0.4 * (self.first - self.started)))
-                    best = max(best, patch.score)
+                        self.tried_at_first = self.tried
+                    best = max(best, proposal.chance)
                     if len(self.found) >= 4 * max_patches:
                         return "found"
                 elif verdict.fixed and verdict.kind == "failed":
                     self._note_partial(proposal, verdict)
             self.report("search", self._detail(flying))
+
+    def _had_company(self, seconds: float) -> bool:
+        """Were enough others tried since the first patch? So many, for so long, but within a limit: on a
+        busy machine time alone says little."""
+        since = time.monotonic() - self.first
+        return since > seconds * (1 if self.tried - self.tried_at_first >= _COMPANY else 6)
 
     def _checked(self, queue: Iterator[Proposal]) -> Iterator[Proposal]:
         for proposal in queue:
@@ -359,9 +327,27 @@ class _Search:
         return Trial(proposal.path, proposal.edits)
 
     def _note_partial(self, proposal: Proposal, verdict: Verdict) -> None:
-        count = len(verdict.fixed)
-        if self.partial is None or count > self.partial[0]:
-            self.partial = (count, proposal, verdict.fixed)
+        self.partials.append((proposal, verdict.fixed))
+        self.partials.sort(key=lambda item: -len(item[1]))
+        del self.partials[_PARTIALS:]
+
+    def _best_partial(self, deadline: float, literals: frozenset[str]) -> Patch | None:
+        """The partial patch with the most fixed tests that breaks none of the covering ones."""
+        assert self.validator is not None
+        end = max(deadline, time.monotonic() + 1.0)
+        try:
+            for proposal, fixed in self.partials:
+                ticket = self.validator.submit(self._trial(proposal), level=1, confirm=True, asked=fixed)
+                while time.monotonic() < end:
+                    self.cancel.raise_if_cancelled()
+                    verdicts = dict(self.validator.results(0.1))
+                    if ticket in verdicts:
+                        if verdicts[ticket].kind == "plausible":
+                            return self._patch(proposal, fixed, literals)
+                        break
+        except (ServerDied, Unsupported):
+            return None
+        return None
 
     def _patch(self, proposal: Proposal, fixed: tuple[str, ...], literals: frozenset[str]) -> Patch:
         source = self.sources[proposal.path]

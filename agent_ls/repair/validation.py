@@ -10,22 +10,23 @@ from typing import Literal
 from attrs import frozen
 
 from agent_ls.cancel import CancelToken
+from agent_ls.repair.budgets import Budgets
 from agent_ls.repair.edits import Edit
 from agent_ls.repair.forkserver import ForkServer, Message, ServerDied
 from agent_ls.repair.launch import launch
+from agent_ls.repair.observation import Coverage, Observation, Observer
 from agent_ls.repair.source import Source
+from agent_ls.testing.affected import affected_tests
 from agent_ls.testing.ids import file_of
-from agent_ls.testing.results import Frame, Outcome, TestResult, TestRun
+from agent_ls.testing.results import Outcome, TestRun
 from agent_ls.testing.runner import TestRunner
 
 SLOTS = 2
-MIN_CPU_S = 0.06
-"""Processor time that a test may use at least before it counts as hanging."""
-PATIENT_CPU_S = 1.5
-_OBSERVED_PASSING = 80
+GUARDS = 200
+"""So many passing tests of other files check a patch at most..."""
+GUARDS_S = 3.0
+"""...and only as many as took so many seconds together in the baseline."""
 _MEMORY = 1 << 30
-
-Types = dict[str, dict[int, dict[str, frozenset[str]]]]
 
 
 class Unsupported(Exception):
@@ -42,13 +43,24 @@ class Trial:
 
 @frozen
 class Verdict:
-    """`plausible`: all asked tests and the covering ones pass. `fixed` are the asked ones that pass."""
+    """`plausible`: all tests asked for and the covering ones pass. `fixed` are those asked for that pass;
+    `failed` and `error` (type, message) name the first that does not; `level` is the trial's."""
 
     kind: Literal["plausible", "failed", "timeout"]
     fixed: tuple[str, ...] = ()
     failed: str = ""
     error: tuple[str, str] | None = None
-    patient: bool = False
+    level: int = 0
+
+
+@frozen
+class _Flight:
+    """A trial on its way."""
+
+    trial: Trial
+    level: int
+    confirm: bool
+    asked: list[str]
 
 
 class Validator:
@@ -61,6 +73,7 @@ class Validator:
         baseline: TestRun,
         asked: Sequence[str],
         cancel: CancelToken,
+        coverage: dict[str, dict[str, frozenset[int]]],
     ) -> None:
         self._runner = runner
         self._scratch = scratch
@@ -71,15 +84,17 @@ class Validator:
         self._slow: ForkServer | None = None
         self._modules: list[str] = []
         self._known: list[str] = []
-        self._durations = {test.id: test.duration_s for test in baseline.tests}
-        self._cpu: dict[str, float] = {}
-        self._coverage: dict[str, dict[str, set[int]]] = {}
-        self._passing: list[str] = []
-        self._trials: dict[int, tuple[Trial, bool, bool, str]] = {}
+        self._covered = coverage
+        self._seen = Observation()
+        self._budgets = Budgets(self._asked, self._seen)
+        self._flights: dict[int, _Flight] = {}
         self._tickets: dict[tuple[str, int], int] = {}
+        self._late: list[tuple[str, Message]] = []
         self._next = 0
         self._bases: dict[str, Source] = {}
-        self.all_slow = False
+        self._guarded: dict[str, dict[str, tuple[dict[str, set[int]], float]]] = {}
+        self._guarding: dict[str, float] = {}
+        self.tried: dict[str, int] = {}
         if runner.plan.kind == "command" or runner.plan.interpreter is None:
             raise Unsupported("the repair engine needs pytest or unittest; this test command is neither")
 
@@ -96,7 +111,6 @@ class Validator:
             # The tests can't even be collected now: every candidate needs its own import.
             self._fast.close()
             self._fast = None
-            self.all_slow = True
             if "fatal" in message:
                 raise Unsupported(f"the tests can't be loaded: {str(message['fatal'])[-400:]}")
 
@@ -148,112 +162,94 @@ class Validator:
             if server is not None:
                 server.base(path, source.text)
 
-    # ------------------------------------------------------------------------------------- observing
-
-    def observe(
-        self, deadline: float
-    ) -> tuple[list[TestResult], dict[str, dict[str, set[int]]], list[str], Types]:
-        """Run the asked tests and the other collected ones on the unchanged program, traced.
-
-        Returns (failing asked tests with their stacks, lines per test, passing tests, types of locals).
-        """
-        baseline = self._baseline.by_id()
-        good = [
-            test
-            for test in self._known
-            if test not in self._asked
-            and test in baseline
-            and not baseline[test].outcome.bad
-            and baseline[test].outcome is not Outcome.SKIPPED
-        ]
-        good.sort(key=lambda test: self._durations.get(test, 0.0))
+    def observe(self, deadline: float) -> Observation:
+        """Run the asked tests and the other collected ones on the unchanged program. Raises ServerDied."""
         server = self._fast if self._fast is not None else self._slow_server()
-        failing: list[TestResult] = []
-        types: Types = {}
-        hanging = 0
-        for group, until in (
-            (self._asked, deadline),
-            (good[:_OBSERVED_PASSING], deadline),
-        ):
-            flying: dict[int, str] = {}
-            pending = list(group)
-            while (pending or flying) and time.monotonic() < until:
-                self._cancel.raise_if_cancelled()
-                while pending and len(flying) < SLOTS + 1:
-                    test = pending.pop(0)
-                    if hanging >= 2 and group is self._asked:
-                        # One more endless loop teaches nothing new.
-                        failing.append(baseline.get(test) or TestResult(test, Outcome.FAILED))
-                        continue
-                    flying[server.submit(self._observe_command(test))] = test
-                for message in server.read(0.2):
-                    name = flying.pop(message.get("id", -1), None)
-                    if name is not None:
-                        result = self._observed(name, message, types)
-                        if result is None:
-                            continue
-                        if name in self._asked:
-                            if result.outcome.bad:
-                                failing.append(result)
-                            if result.error_type == "Timeout":
-                                hanging += 1
-                        elif not result.outcome.bad:
-                            self._passing.append(name)
-            if group is self._asked:
-                # Not observed in time, or not collected: what the baseline said.
-                seen = {*self._coverage, *(result.id for result in failing)}
-                failing += [
-                    baseline[test]
-                    for test in self._asked
-                    if test not in seen and test in baseline and baseline[test].outcome.bad
-                ]
-        return failing, self._coverage, self._passing, types
+        observer = Observer(
+            server,
+            self._runner.plan.kind,
+            self._baseline,
+            self._asked,
+            self._known,
+            self._cancel.raise_if_cancelled,
+        )
+        self._seen = observer.run(deadline)
+        self._budgets = Budgets(self._asked, self._seen)
+        return self._seen
 
-    def _observe_command(self, test: str) -> Message:
-        known = self._baseline.by_id().get(test)
-        hangs = known is not None and "imeout" in (known.error_type or "")
-        limit = 0.5 if hangs else max(1.0, min(20.0, 8 * self._durations.get(test, 0.2)))
-        return {
-            "op": "try",
-            "tests": [test],
-            "asked": [test],
-            "collect": [file_of(test)] if self._runner.plan.kind == "pytest" else [test],
-            "cpu": {},
-            "cpu_default": limit,
-            "cpu_total": limit + 25,
-            "wall": 8 * limit + 10,
-            "record": True,
+    def _guards(self, path: str) -> dict[str, tuple[dict[str, set[int]], float]]:
+        """Passing tests of files that the asked tests are not in, by what they execute (lines by path, and
+        processor seconds): those that a change of `path` can reach, as many as fit into a few seconds.
+
+        They are run once on the unchanged program, in one child and traced: what fails there is left out.
+        """
+        if path not in self._guarded:
+            self._guarded[path] = {}
+            tests = self._reachable(path)
+            if tests:
+                self._guarded[path] = self._traced(tests)
+        return self._guarded[path]
+
+    def _reachable(self, path: str) -> list[str]:
+        known = set(self._known) | set(self._asked)
+        passing = {
+            test.id: test.duration_s
+            for test in self._baseline.tests
+            if test.id not in known and test.outcome in (Outcome.PASSED, Outcome.XFAILED)
         }
+        if not passing:
+            return []
+        root = self._runner.view.worktree
+        affected = affected_tests(root, [path], self._baseline, self._covered)
+        wanted = [test for test in (affected if affected is not None else passing) if test in passing]
+        stem = Path(path).stem
+        executes = {test for test in wanted if self._covered.get(test, {}).get(path)}
+        wanted.sort(key=lambda test: (test not in executes, stem not in test.split("::")[0], passing[test]))
+        chosen: list[str] = []
+        seconds = 0.0
+        for test in wanted[:GUARDS]:
+            seconds += passing[test]
+            if seconds > GUARDS_S:
+                break
+            chosen.append(test)
+        return chosen
 
-    def _observed(self, test: str, message: Message, types: Types) -> TestResult | None:
-        for event in message["events"]:
-            if event.get("test") != test:
-                continue
-            lines = {path: set(found) for path, found in event.get("lines", {}).items()}
-            self._coverage[test] = lines
-            if "cpu" in event:
-                self._cpu[test] = event["cpu"]
-            for path, first, names in event.get("types", []):
-                table = types.setdefault(path, {}).setdefault(first, {})
-                for name, seen in names.items():
-                    table[name] = table.get(name, frozenset()) | frozenset(seen)
-            bad = event["outcome"] in ("failed", "timeout")
-            error = event.get("error") or ["", ""]
-            stack = tuple(Frame(file, line, name) for file, line, name in event.get("stack", []))
-            return TestResult(
-                test,
-                Outcome.FAILED if bad else Outcome(event["outcome"]),
-                event.get("wall", 0.0),
-                file_of(test),
-                None,
-                error[1] or None,
-                error[0] or None,
-                stack,
-            )
-        if message.get("timeout") or not message["events"] or message.get("signal"):
-            known = self._baseline.by_id().get(test)
-            return known if known is not None else TestResult(test, Outcome.FAILED)
-        return None
+    def _traced(self, tests: list[str]) -> dict[str, tuple[dict[str, set[int]], float]]:
+        server = self._slow_server()
+        number = server.submit(
+            {
+                "op": "try",
+                "tests": tests,
+                "asked": tests,
+                "collect": list(dict.fromkeys(map(file_of, tests)))
+                if self._runner.plan.kind == "pytest"
+                else tests,
+                "cpu": {},
+                "cpu_default": 4 * GUARDS_S,
+                "cpu_total": 8 * GUARDS_S,
+                "wall": 8 * GUARDS_S,
+                "record": True,
+                "go_on": 1e9,
+            }
+        )
+        end = time.monotonic() + 10 * GUARDS_S
+        while time.monotonic() < end:
+            self._cancel.raise_if_cancelled()
+            for message in server.read(0.2):
+                if message.get("id") != number:
+                    self._late.append(("slow", message))
+                    continue
+                found = {
+                    event["test"]: (
+                        {file: set(lines) for file, lines in event.get("lines", {}).items()},
+                        event.get("cpu", 0.0),
+                    )
+                    for event in message["events"]
+                    if event.get("outcome") in ("passed", "xfailed")
+                }
+                self._guarding.update({test: cpu for test, (_, cpu) in found.items()})
+                return found
+        return {}
 
     # ------------------------------------------------------------------------------------- trying
 
@@ -262,34 +258,46 @@ class Validator:
         waiting = sum(server.outstanding for server in (self._fast, self._slow) if server is not None)
         return waiting < 3 * SLOTS
 
-    def submit(self, trial: Trial, *, patient: bool = False, confirm: bool = False) -> int:
-        """Queue a trial; `patient` gives hanging tests more time, `confirm` imports the project afresh."""
+    def submit(
+        self, trial: Trial, *, level: int = 0, confirm: bool = False, asked: Sequence[str] | None = None
+    ) -> int:
+        """Queue a trial; returns the ticket that `results` gives back.
+
+        `level` counts earlier attempts that ran out of time. `confirm` imports the project afresh and adds
+        the covering tests of other files; `asked` are the tests to pass (default: all that the search
+        was asked for).
+        """
         self._next += 1
         ticket = self._next
-        where = "slow" if confirm or self._fast is None else "fast"
-        self._trials[ticket] = (trial, patient, confirm, where)
-        self._send(ticket, where)
+        flight = _Flight(trial, level, confirm, list(self._asked if asked is None else asked))
+        self._flights[ticket] = flight
+        self._send(ticket, "slow" if confirm or self._fast is None else "fast")
         return ticket
 
     def _send(self, ticket: int, where: str) -> None:
-        trial, patient, _, _ = self._trials[ticket]
+        flight = self._flights[ticket]
+        trial = flight.trial
         server = self._fast if where == "fast" and self._fast is not None else self._slow_server()
         source = self._bases[trial.path]
-        checks = self._covering(trial, source)
-        asked = sorted(self._asked, key=lambda test: self._durations.get(test, 0.0))
-        floor = PATIENT_CPU_S if patient else MIN_CPU_S
-        slowest = max(self._cpu.values(), default=0.0)
-        limits = {
-            test: floor + 2 * max(self._cpu.get(test, 0.0), self._durations.get(test, 0.0)) for test in checks
-        }
+        checks = self._covering(trial, self._seen.passing, self._seen.coverage)
+        if flight.confirm:
+            guards = self._guards(trial.path)
+            checks += self._covering(trial, list(guards), {test: guards[test][0] for test in guards})
+        asked = self._budgets.cheapest_first(flight.asked)
+        # Behind a fresh import a test also pays for what the modules do at first use.
+        level = flight.level + (where == "slow")
+        limits = {test: self._budgets.limit(test, level) for test in [*asked, *checks]}
+        for test in checks:
+            if test in self._guarding:
+                limits[test] += 2 * self._guarding[test]
         command: Message = {
             "op": "try",
             "tests": [*asked, *checks],
             "asked": asked,
             "cpu": limits,
-            "cpu_default": floor + min(3 * slowest, 5.0),
-            "cpu_total": sum(limits.values()) + len(asked) * floor + 30,
-            "wall": 10 + 6 * (sum(limits.values()) + floor * len(asked)),
+            "cpu_default": self._budgets.limit("", level),
+            "cpu_total": sum(limits.values()) + 30,
+            "wall": 10 + 6 * sum(limits.values()),
             "edits": {
                 trial.path: [[edit.start_offset, edit.end_offset, edit.replacement] for edit in trial.edits]
             },
@@ -298,8 +306,7 @@ class Validator:
             command["pieces"] = {trial.path: self._pieces(source, trial.edits)}
         elif self._runner.plan.kind == "pytest":
             command["collect"] = list(dict.fromkeys(file_of(test) for test in command["tests"]))
-        number = server.submit(command)
-        self._tickets[where, number] = ticket
+        self._tickets[where, server.submit(command)] = ticket
 
     def _pieces(self, source: Source, edits: Sequence[Edit]) -> list[Message]:
         """The changed functions to compile; empty when the change is not inside one."""
@@ -323,8 +330,9 @@ class Validator:
             )
         return found
 
-    def _covering(self, trial: Trial, source: Source) -> list[str]:
-        """Passing tests that run the changed function (or, outside functions, the file), quick ones first."""
+    def _covering(self, trial: Trial, tests: Sequence[str], coverage: Coverage) -> list[str]:
+        """Those tests that run the changed function (or, outside functions, the file), quick ones first."""
+        source = self._bases[trial.path]
         lines: set[int] = set()
         for edit in trial.edits:
             function = source.function_at(edit.line)
@@ -334,47 +342,52 @@ class Validator:
             lines.update(range(function.lineno, (function.end_lineno or function.lineno) + 1))
         found = [
             test
-            for test in self._passing
-            if trial.path in self._coverage.get(test, {})
-            and (not lines or lines.intersection(self._coverage[test][trial.path]))
+            for test in tests
+            if trial.path in coverage.get(test, {})
+            and (not lines or lines.intersection(coverage[test][trial.path]))
         ]
-        return sorted(found, key=lambda test: self._cpu.get(test, 0.0))
+        return self._budgets.cheapest_first(found)
 
     def results(self, timeout: float) -> list[tuple[int, Verdict]]:
         """Verdicts that arrive within `timeout` seconds. Raises ServerDied."""
         found: list[tuple[int, Verdict]] = []
         servers = [(name, server) for name, server in (("fast", self._fast), ("slow", self._slow)) if server]
         busy = [item for item in servers if item[1].outstanding]
+        arrived, self._late = self._late, []
         for name, server in busy:
-            for message in server.read(timeout / len(busy)):
-                if "fatal" in message or "ended" in message:
-                    raise ServerDied(str(message))
-                ticket = self._tickets.pop((name, message.get("id", -1)), None)
-                if ticket is None:
-                    continue
-                if any("slow" in event for event in message["events"]):
-                    self._send(ticket, "slow")
-                    continue
-                _, patient, _, _ = self._trials.pop(ticket)
-                found.append((ticket, self._judge(message, patient)))
+            arrived += [(name, message) for message in server.read(timeout / len(busy))]
+        for name, message in arrived:
+            if "fatal" in message or "ended" in message:
+                raise ServerDied(str(message))
+            ticket = self._tickets.pop((name, message.get("id", -1)), None)
+            if ticket is None:
+                continue
+            if any("slow" in event for event in message["events"]):
+                self._send(ticket, "slow")
+                continue
+            flight = self._flights.pop(ticket)
+            if not flight.confirm:
+                self.tried[name] = self.tried.get(name, 0) + 1
+            found.append((ticket, _judge(message, flight)))
         return found
 
-    def _judge(self, message: Message, patient: bool) -> Verdict:
-        asked = set(self._asked)
-        fixed: list[str] = []
-        failed, error = "", None
-        for event in message["events"]:
-            name = event.get("test")
-            if name is None:
-                continue
-            if event["outcome"] == "passed":
-                if name in asked:
-                    fixed.append(name)
-            elif (name in asked or event["outcome"] not in ("skipped", "xfailed")) and not failed:
-                failed = name
-                error = tuple(event.get("error") or ("", ""))
-        missing = any("missing" in event for event in message["events"])
-        if message["done"] and not failed and not missing and len(fixed) == len(asked):
-            return Verdict("plausible", tuple(fixed), patient=patient)
-        kind: Literal["failed", "timeout"] = "timeout" if message["timeout"] else "failed"
-        return Verdict(kind, tuple(fixed), failed, error if error is None else (error[0], error[1]), patient)
+
+def _judge(message: Message, flight: _Flight) -> Verdict:
+    asked = set(flight.asked)
+    fixed: list[str] = []
+    failed, error = "", None
+    for event in message["events"]:
+        name = event.get("test")
+        if name is None:
+            continue
+        if event["outcome"] == "passed":
+            if name in asked:
+                fixed.append(name)
+        elif (name in asked or event["outcome"] not in ("skipped", "xfailed")) and not failed:
+            failed = name
+            error = tuple(event.get("error") or ("", ""))
+    missing = any("missing" in event for event in message["events"])
+    if message["done"] and not failed and not missing and len(fixed) == len(asked):
+        return Verdict("plausible", tuple(fixed), level=flight.level)
+    kind: Literal["failed", "timeout"] = "timeout" if message["timeout"] else "failed"
+    return Verdict(kind, tuple(fixed), failed, None if error is None else (error[0], error[1]), flight.level)

@@ -41,7 +41,7 @@ def search(
     tmp_path: Path,
     *,
     kind: str = "pytest",
-    budget: float = 40.0,
+    budget: float = 300.0,
     cancel: CancelToken | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RepairResult:
@@ -131,7 +131,7 @@ def test_no_fix_leaves_suspects(tmp_path: Path) -> None:
         "    assert hashlib.sha256(repr(secret()).encode()).hexdigest() == 'x'\n",
         "utf-8",
     )
-    result = search(root, tmp_path, budget=20)
+    result = search(root, tmp_path, budget=60)
     assert result.patches == []
     assert result.stopped in ("exhausted", "budget")
     assert (result.suspects[0].path, result.suspects[0].function) == ("secret.py", "secret")

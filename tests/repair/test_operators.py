@@ -46,6 +46,13 @@ EXPECTED = [
     ("def f(a):\n    x = []\n    return x\n", 2, "    x = [[]]"),
     ("def f(node):\n    node.next = 1\n    return node\n", 3, "    return node.next"),
     ("def f(a):\n    while True:\n        a.pop()\n", 2, "    while a:"),
+    ("def f(a):\n    if a.next:\n        return 1\n", 2, "    if a is None or a.next:"),
+    ("def f(a):\n    while a.next:\n        a = a.next\n", 2, "    while a and a.next:"),
+    ("def f(a, b, i):\n    a[i] = b[i]\n", 2, "    b[i] = b[i]"),
+    ("def f(a, b, i, j):\n    a[i, j] = b[j]\n", 2, "    b[j] = b[j]"),
+    ("def f(a, b):\n    return a - b\n", 2, "    return a - (b ** 2)"),
+    ("def f(a, b):\n    return b + g(a)\n", 2, "    return b + a"),
+    ("def f(a, b):\n    return g(b, 1) + a\n", 2, "    return b + a"),
 ]
 
 
@@ -81,6 +88,11 @@ def test_edit_is_made(source: str, line: int, expected: str) -> None:
             "def f(a, seen):\n    if a in seen:\n        return\n    g(a)\n",
             4,
             "def f(a, seen):\n    if a in seen:\n        return\n    seen.add(a)\n    g(a)\n",
+        ),
+        (
+            "def f(a):\n    x = []\n    for i in a:\n        x.append(i)\n    return x\n",
+            5,
+            "def f(a):\n    x = []\n    for i in a:\n        x.append(i)\n    x.append(a)\n    return x\n",
         ),
     ],
 )
@@ -164,6 +176,20 @@ def test_every_edit_compiles_and_keeps_the_rest(source: str, data: st.DataObject
         assert tree not in trees
         trees.add(tree)
     assert ast.dump(ast.parse(source)) not in trees
+
+
+def test_what_the_code_seems_to_forget_comes_first() -> None:
+    """A list that is emptied and never filled; a name that a loop reads and never changes."""
+    source = (
+        "def f(items):\n    stack = []\n    out = []\n    last = None\n    for item in items:\n"
+        "        while stack:\n            out.append(stack.pop())\n        if item == last:\n"
+        "            out.append(item)\n        rest = item\n    return out\n"
+    )
+    lines = [
+        edit.replacement.strip() for edit in mutants(source, [10]) if edit.operator == "insert-statement"
+    ]
+    assert lines.index("stack.append(item)") < lines.index("out.append(item)")
+    assert lines.index("last = item") < lines.index("rest = last")
 
 
 def test_lines_choose_the_statements() -> None:
