@@ -382,3 +382,17 @@ def test_two_edits_of_equal_size_within_a_second_are_both_seen(tmp_path: Path) -
         (runner.view.worktree / "mod.py").write_text(f"X = {value}\n")
         seen.append(runner.run().tests[0].outcome)
     assert seen == [Outcome.PASSED, Outcome.FAILED, Outcome.PASSED]
+
+
+def test_a_file_that_the_command_names_too_runs_once(tmp_path: Path) -> None:
+    files = {
+        "tests/test_once.py": """
+            RUNS = []
+            def test_one():
+                RUNS.append(1)
+                assert len(RUNS) == 1
+        """
+    }
+    command = (sys.executable, "-m", "pytest", "tests", "tests/test_once.py")
+    run = runner_for(tmp_path, files, command=command).run(["tests/test_once.py::test_one"])
+    assert outcomes(run) == {"tests/test_once.py::test_one": "passed"}

@@ -79,12 +79,14 @@ class Plugin:
             prefixes = tuple(
                 prefix for want in self.wanted for prefix in (want + "[", want + "::", want.rstrip("/") + "/")
             )
-            keep, drop, found = [], [], set()
+            keep, drop, raw = [], [], set()
             for item in items:
                 name = self.id_of(item.nodeid)
-                if name in exact or name.startswith(prefixes) or "." in exact:
+                # the configured command may name the file too: collected twice, it would run twice
+                fresh = item.nodeid not in raw
+                raw.add(item.nodeid)
+                if fresh and (name in exact or name.startswith(prefixes) or "." in exact):
                     keep.append(item)
-                    found.add(name)
                 else:
                     drop.append(item)
             if drop:
