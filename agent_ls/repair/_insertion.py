@@ -160,7 +160,8 @@ def _new_statements(make: Maker, statement: ast.stmt, before: ast.stmt | None) -
         for value in near:
             if value.text == target.text:
                 continue
-            same = target.kind == value.kind or "" in (target.kind, value.kind)
+            # What is None at first takes any kind.
+            same = target.kind == value.kind or not {"", "none"}.isdisjoint((target.kind, value.kind))
             weight = target.weight * value.weight
             filled = weight * (2.5 if target.text in lacks.filling else 1.0)
             weight *= 2.5 if target.text in lacks.change else 1.0

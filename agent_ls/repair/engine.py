@@ -253,7 +253,10 @@ class _Search:
             if self.cancel.cancelled:
                 self.cancel.raise_if_cancelled()
             if now >= stop_at:
-                return "found" if self.found else "budget"
+                # The time kept for the end is there for a patch that only lacks its confirmation, too.
+                if now >= deadline or all(step != "confirm" for _, step in flying.values()):
+                    return "found" if self.found else "budget"
+                exhausted = True
             if self.found and self._had_company(max(3.0, 0.4 * (self.first - self.started))):
                 exhausted = True  # what is under way may still be better
             while not exhausted and self.validator.hungry():

@@ -56,10 +56,14 @@ class Observer:
         self._asked = list(asked)
         self._known = known
         self._check = check
+        self._spoilt: set[str] = set()
+        self._cut = 0
         self.seen = Observation()
 
     def run(self, deadline: float) -> Observation:
-        """Trace the asked and the other known tests until `deadline` (monotonic), then measure them."""
+        """Measure the asked and the other known tests, then trace them, until `deadline` (monotonic)."""
+        good = self._good()[:OBSERVED_PASSING]
+        self._measure(good, deadline)
         self._trace(self._asked, deadline)
         seen = {*self.seen.coverage, *(result.id for result in self.seen.failing)}
         # Not observed in time, or not collected: what the baseline said.
@@ -68,8 +72,7 @@ class Observer:
             for test in self._asked
             if test not in seen and test in self._baseline and self._baseline[test].outcome.bad
         ]
-        self._trace(self._good()[:OBSERVED_PASSING], deadline)
-        self._measure(deadline)
+        self._trace([test for test in good if test not in self._spoilt], deadline)
         return self.seen
 
     def _good(self) -> list[str]:
@@ -90,8 +93,8 @@ class Observer:
             self._check()
             while pending and len(flying) < _AT_ONCE:
                 test = pending.pop(0)
-                if len(self.seen.hanging) >= 2 and group is self._asked:
-                    # One more endless loop teaches nothing new.
+                if self._cut >= 2 and group is self._asked:
+                    # One more endless loop, or one more long run, teaches nothing new.
                     self.seen.failing.append(self._baseline.get(test) or TestResult(test, Outcome.FAILED))
                     continue
                 flying[self._server.submit(self._command(test))] = test
@@ -110,13 +113,15 @@ class Observer:
         if result.outcome.bad:
             self.seen.failing.append(result)
         if result.error_type == "Timeout":
-            self.seen.hanging.add(name)
+            self._cut += 1
+            if name not in self.seen.cpu:
+                self.seen.hanging.add(name)
 
     def _command(self, test: str) -> Message:
         known = self._baseline.get(test)
-        hangs = known is not None and "imeout" in (known.error_type or "")
+        hangs = self._hangs(test)
         duration = known.duration_s if known is not None else 0.2
-        limit = 0.5 if hangs else max(1.0, min(20.0, 8 * duration))
+        limit = 0.5 if hangs else max(1.0, min(5.0, 8 * duration))
         return {
             "op": "try",
             "tests": [test],
@@ -153,23 +158,22 @@ class Observer:
     def _take(self, test: str, event: Message) -> None:
         self.seen.coverage[test] = {path: set(found) for path, found in event.get("lines", {}).items()}
         if "cpu" in event:
-            self.seen.cpu[test] = event["cpu"]
+            self.seen.cpu.setdefault(test, event["cpu"])
         for path, first, names in event.get("types", []):
             table = self.seen.types.setdefault(path, {}).setdefault(first, {})
             for name, kinds in names.items():
                 table[name] = table.get(name, frozenset()) | frozenset(kinds)
 
-    def _measure(self, deadline: float) -> None:
-        """Run all once more in one child, untraced, as a candidate's child does.
+    def _measure(self, good: Sequence[str], deadline: float) -> None:
+        """Run all in one child, untraced, as a candidate's child does.
 
         A test that passes alone and fails there would fail for every candidate: it is left out.
         """
-        seen = self.seen
-        asked = [test for test in self._asked if test in seen.cpu and test not in seen.hanging]
-        # The traced time is an upper bound; a hanging test never got as far as having one.
-        tests = [*sorted(asked, key=lambda test: seen.cpu[test]), *seen.passing]
-        total = sum(seen.cpu.get(test, 0.0) for test in tests)
-        if not tests or time.monotonic() + total > deadline:
+        bad = [test for test in self._asked if test in self._baseline and not self._hangs(test)]
+        bad.sort(key=lambda test: self._baseline[test].duration_s)
+        tests = [*bad, *good]
+        total = sum(self._baseline[test].duration_s for test in tests)
+        if not tests:
             return
         number = self._server.submit(
             {
@@ -180,19 +184,22 @@ class Observer:
                 "cpu": {},
                 "cpu_default": max(1.0, total),
                 "cpu_total": 2 * total + 30,
-                "wall": 8 * total + 20,
+                "wall": min(4 * total + 5, max(1.0, 0.5 * (deadline - time.monotonic()))),
                 "go_on": _GO_ON,
             }
         )
         while time.monotonic() < deadline:
             self._check()
             for message in self._server.read(0.2):
-                if message.get("id") == number:
-                    for event in message["events"]:
-                        name = event.get("test")
-                        if name is None:
-                            continue
-                        seen.cpu[name] = min(event["cpu"], seen.cpu.get(name, event["cpu"]))
-                        if name in seen.passing and event["outcome"] == "failed":
-                            seen.passing.remove(name)
-                    return
+                if message.get("id") != number:
+                    continue
+                for event in message["events"]:
+                    if "test" in event:
+                        self.seen.cpu[event["test"]] = event["cpu"]
+                        if event["test"] in good and event["outcome"] == "failed":
+                            self._spoilt.add(event["test"])
+                return
+
+    def _hangs(self, test: str) -> bool:
+        known = self._baseline.get(test)
+        return known is not None and "imeout" in (known.error_type or "")

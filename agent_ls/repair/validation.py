@@ -151,8 +151,8 @@ class Validator:
 
     def _slow_server(self) -> ForkServer:
         if self._slow is None:
+            # Commands wait in its pipe until it is up; nothing else waits for it meanwhile.
             self._slow = self._start("slow", {})
-            self._first(self._slow, time.monotonic() + 60)
         return self._slow
 
     def add_base(self, path: str, source: Source) -> None:
@@ -163,8 +163,14 @@ class Validator:
                 server.base(path, source.text)
 
     def observe(self, deadline: float) -> Observation:
-        """Run the asked tests and the other collected ones on the unchanged program. Raises ServerDied."""
-        server = self._fast if self._fast is not None else self._slow_server()
+        """Run the asked tests and the other collected ones on the unchanged program.
+
+        Raises ServerDied, and Unsupported when the program can't be imported afresh either.
+        """
+        server = self._fast
+        if server is None:
+            server = self._slow_server()
+            self._first(server, deadline)
         observer = Observer(
             server,
             self._runner.plan.kind,
@@ -297,7 +303,8 @@ class Validator:
             "cpu": limits,
             "cpu_default": self._budgets.limit("", level),
             "cpu_total": sum(limits.values()) + 30,
-            "wall": 10 + 6 * sum(limits.values()),
+            # Loops end by their processor time; this ends what sleeps, also on a busy machine.
+            "wall": (60 if where == "slow" else 10) + 6 * sum(limits.values()),
             "edits": {
                 trial.path: [[edit.start_offset, edit.end_offset, edit.replacement] for edit in trial.edits]
             },
