@@ -58,8 +58,8 @@ _CHANCES: dict[str, float] = {
     "drop-argument": 0.015,
     "dict-get": 0.015,
 }
-"""Shares of fixes by operator, in round numbers after the single-statement patterns of ManySStuBs4J and
-PySStuBs (Karampatsis and Sutton 2020; Kamienski et al. 2021) and the templates of TBar (Liu et al. 2019)."""
+"""Estimated shares of fixes by operator, in round numbers: guesses, guided by which single-statement patterns
+published collections found common (ManySStuBs4J, PySStuBs, TBar), not their figures."""
 _OTHER = 0.008
 _SPARSE = 0.3
 """Keeps an operator with one ill-fitting candidate from giving it the whole share."""
