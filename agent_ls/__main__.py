@@ -43,7 +43,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     from agent_ls.cli.app import run
 
-    return run(arguments)
+    code = run(arguments)
+    if argv is None:
+        _leave_llama_behind(code)
+    return code
+
+
+def _leave_llama_behind(code: int) -> None:
+    """End the process at once where llama.cpp is still computing: it can't be stopped in the middle of a
+    batch, nobody waits for its answer, and a torn-down interpreter would crash under it."""
+    local = sys.modules.get("agent_ls.models.local")
+    if local is not None and local.busy():
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):  # nobody reads it any more
+                pass
+        os._exit(code)
 
 
 if __name__ == "__main__":

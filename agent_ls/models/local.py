@@ -6,10 +6,12 @@ llama.cpp's server core is loaded as a library and called directly. It also open
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import secrets
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,23 @@ DEFAULT_WINDOW = 8192
 # The prompt is read in batches of this many tokens; a stop takes effect between two of them.
 _BATCH = 64
 _CLOSE_S = 0.5
+_EXIT_S = 10.0
+
+_backends: weakref.WeakSet[LocalBackend] = weakref.WeakSet()
+
+
+def busy() -> bool:
+    """Is llama.cpp at work for any backend of this process (which a cancel ends only after a batch)?"""
+    return any(backend.busy for backend in _backends)
+
+
+@atexit.register
+def _end() -> None:
+    """Let llama.cpp come to rest, and free it: a native thread that calls back into an interpreter which
+    is being torn down crashes the process."""
+    for backend in list(_backends):
+        backend.abandon()
+        backend.close(_EXIT_S)
 
 
 def usable_cores() -> int:
@@ -141,6 +160,18 @@ class LocalBackend:
         self._server: Any = None
         self._loading = threading.Lock()
         self._busy = threading.Lock()
+        self._waiting: weakref.WeakSet[threading.Event] = weakref.WeakSet()
+        _backends.add(self)
+
+    @property
+    def busy(self) -> bool:
+        """Is a call in progress?"""
+        return self._busy.locked()
+
+    def abandon(self) -> None:
+        """Stop every call in progress after the batch that is being computed."""
+        for abandoned in list(self._waiting):
+            abandoned.set()
 
     def load(self) -> None:
         """Load the model file (seconds). Raises ProviderError when llama.cpp can't read it."""
@@ -156,6 +187,7 @@ class LocalBackend:
     def stream(self, request: Request, cancel: CancelToken) -> Iterator[ModelEvent]:
         """See `Backend.stream`. The constraint is `grammar` if both it and `json_schema` are given."""
         abandoned = threading.Event()
+        self._waiting.add(abandoned)
         body = self._body(request)
 
         def produce(emit: Callable[[ModelEvent], None]) -> None:
@@ -245,13 +277,13 @@ class LocalBackend:
         except (httpx.HTTPError, ValueError, KeyError) as error:
             raise ProviderError(f"llama.cpp's tokenizer does not answer: {error}") from error
 
-    def close(self) -> None:
+    def close(self, wait_s: float = _CLOSE_S) -> None:
         """Free the model. The backend may be used again.
 
-        After a cancel llama.cpp may still be busy with one batch; that is not waited for longer than
-        half a second. The model is then freed with the backend, or with the process.
+        After a cancel llama.cpp may still be busy with one batch; that is waited for no longer than
+        `wait_s` seconds. The model is then freed with the backend, or with the process.
         """
-        if not self._busy.acquire(timeout=_CLOSE_S):
+        if not self._busy.acquire(timeout=wait_s):
             return
         try:
             with self._loading:

@@ -158,6 +158,26 @@ except Cancelled:
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "cancelled\n", "")
 
+    @pytest.mark.parametrize("end", ["", "import agent_ls.__main__ as m; m._leave_llama_behind(0)"])
+    def test_leaving_in_the_middle_of_an_answer(self, end: str) -> None:
+        """Nobody cancels, nothing is closed: the process still ends cleanly."""
+        program = f"""
+from agent_ls.cancel import CancelToken
+from agent_ls.models import create
+from agent_ls.models.local import busy
+from agent_ls.models.protocol import Message, Request
+from agent_ls.settings import Settings
+made = create(Settings(model="local:{NAME}", context_window=512))
+events = made.stream(Request([Message("user", "Count to 500.")], max_tokens=400), CancelToken())
+next(events)
+print(busy())
+{end}
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
 
 @pytest.mark.skipif(not RUNTIME, reason="xllamacpp is not installed")
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:
