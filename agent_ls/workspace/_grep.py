@@ -19,6 +19,8 @@ MAX_FILE = 64_000_000
 MAX_TEXT = 400
 _EOL = re.compile(r"\r\n|\n|\r")
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+BOMS = tuple(bom for bom, _ in _BOMS)
+"""Byte order marks that say a file's encoding."""
 
 
 class OutOfTime(Exception):
