@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from tree_sitter import Language as Grammar
 
 
 @frozen
@@ -176,3 +182,12 @@ def language_of(name: str) -> str | None:
     """The language that a file's name (or path) stands for, or None when we don't parse it."""
     path = PurePosixPath(name)
     return _BY_SUFFIX.get(path.suffix.casefold()) or _BY_NAME.get(path.name.casefold())
+
+
+@cache
+def grammar(language: str) -> Grammar:
+    """The compiled grammar of one of LANGUAGES, loaded when first asked for. Raises KeyError for others."""
+    from tree_sitter import Language as Compiled
+
+    module, function = LANGUAGES[language].grammar
+    return Compiled(getattr(import_module(module), function)())

@@ -1,0 +1,199 @@
+"""What tags read from a file's bytes around a node: lines, names, heads and documentation.
+
+Byte slices instead of further nodes: a node's attributes cost as much as a search over a hundred bytes.
+"""
+
+from __future__ import annotations
+
+import re
+
+FUNCTIONS = frozenset({"function", "method", "constructor"})
+_VALUES = frozenset({"variable", "constant", "field", "property"})
+_TYPES = frozenset(
+    {"class", "interface", "struct", "trait", "enum", "union", "object", "protocol", "extension", "container",
+     "actor"}
+)  # fmt: skip
+
+_SIGNATURE = 200
+_HEAD_BYTES = 4 * _SIGNATURE + 400
+_DOC = 200
+_DOC_BYTES = 1000
+_COMMENT_LINES = 60
+_COMMENT_BYTES = 8000
+
+_plain = re.compile(rb"[\w$\x80-\xff]+").fullmatch
+_NOT_OWNERS = frozenset(
+    {"exports", "module.exports", "this", "self", "window", "globalThis", "global", "prototype", "super"}
+)
+
+Shape = tuple[str, str, str]
+"""Kind, name, and the dotted containers that the definition names itself."""
+
+
+def shape(
+    language: str, kind: str, inside: str, source: bytes, start: int, end: int, owner: tuple[int, int]
+) -> Shape | None:
+    """What the name at `start` to `end` defines, or None when it is no symbol. `inside` is the kind of the
+    nearest definition around it ("" at the top): values inside functions are no symbols."""
+    if inside in FUNCTIONS and kind in _VALUES:
+        return None
+    raw = source[start:end]
+    if _plain(raw):
+        name, owners = raw.decode("utf-8", "replace"), ""
+    else:
+        name, owners = _name(raw)
+        if not name:
+            return None
+    if owner[1]:
+        named = _owner(source[owner[0] : owner[1]])
+        owners = f"{named}.{owners}" if named and owners else named or owners
+    if kind == "function":
+        if inside in _TYPES:
+            kind = "method"
+    elif kind == "method" and not owners and (not inside or inside in FUNCTIONS):
+        kind = "function"
+    return kind, name, owners
+
+
+_TEMPLATE = re.compile(r"<[^<>]*>")
+
+
+def _name(raw: bytes) -> tuple[str, str]:
+    """(last name, dotted containers) of a name that is more than an identifier: quoted, qualified, an
+    operator."""
+    text = " ".join(raw[:_HEAD_BYTES].decode("utf-8", "replace").split())
+    if text[:1] in "'\"`":
+        text = text.strip("'\"`")
+        return ("", "") if not text or "${" in text or len(text) > 100 else (text, "")
+    operator = text.find("operator")
+    if operator >= 0 and (operator == 0 or text[operator - 1] in ": "):
+        head, last = text[:operator], text[operator:]
+    else:
+        before = None
+        while before != text:
+            before, text = text, _TEMPLATE.sub("", text)
+        head, _, last = text.replace("::", ".").replace("\\", ".").rpartition(".")
+    head = _TEMPLATE.sub("", head).replace("::", ".").replace("\\", ".").replace(" ", "").strip(".")
+    return last.strip(), head
+
+
+def _owner(raw: bytes) -> str:
+    """Containers before a name: "A.prototype" -> "A", "*T" -> "T", "module.exports" -> ""."""
+    text = "".join(raw[:_HEAD_BYTES].decode("utf-8", "replace").split()).removesuffix(".prototype")
+    if text in _NOT_OWNERS:
+        return ""
+    text = text.removeprefix("module.exports.").removeprefix("exports.").removeprefix("this.")
+    return text if re.fullmatch(r"[\w$.#]+", text) else ""
+
+
+class Lines:
+    """Lines and columns (from 1) of byte offsets, cheap for offsets that mostly grow."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._ascii = source.isascii()
+        self._at = 0
+        self._line = 1
+
+    def line(self, offset: int) -> int:
+        if offset >= self._at:
+            self._line += self._source.count(b"\n", self._at, offset)
+        else:
+            self._line -= self._source.count(b"\n", offset, self._at)
+        self._at = offset
+        return self._line
+
+    def place(self, offset: int) -> tuple[int, int]:
+        start = self._source.rfind(b"\n", 0, offset) + 1
+        if self._ascii:
+            return self.line(offset), offset - start + 1
+        return self.line(offset), len(self._source[start:offset].decode("utf-8", "replace")) + 1
+
+    def last(self, end: int, first: int, first_offset: int) -> int:
+        """The line of what ends before `end` and starts at `first_offset` in line `first`."""
+        if end > first_offset and self._source[end - 1] == 10:
+            end -= 1
+        return first + self._source.count(b"\n", first_offset, end)
+
+
+_PYTHON_COMMENT = re.compile(rb"#[^\n'\"]*$", re.MULTILINE)
+_ANNOTATIONS = re.compile(r"^(?:@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+(?=[\w@<]))+(?!interface)")
+
+
+def signature(language: str, kind: str, source: bytes, start: int, end: int, body: int) -> str:
+    """The head of a definition on one line: up to its body, or the first line of one without."""
+    if body:
+        head = source[start : min(body, start + _HEAD_BYTES)]
+        if language == "python" and b"#" in head:
+            head = _PYTHON_COMMENT.sub(b"", head)
+    else:
+        head = source[start : min(end, start + _HEAD_BYTES)]
+        if kind not in FUNCTIONS:
+            head = head.split(b"\n", 1)[0]
+    text = " ".join(head.decode("utf-8", "replace").split())
+    if text.endswith(("{", ":", "=", ">")):
+        text = text.removesuffix("=>").rstrip(" {:=")
+    return text if len(text) <= _SIGNATURE else text[:_SIGNATURE] + "…"
+
+
+_DOCSTRING = re.compile(rb"[rRuUbB]{0,2}(\"\"\"|'''|\"|')\s*")
+
+
+def docstring(source: bytes, body: int) -> str:
+    """The first line of a Python docstring that starts at `body`; "" when something else does."""
+    if source[body] not in b"\"'rRuUbB":
+        return ""
+    found = _DOCSTRING.match(source, body)
+    if found is None:
+        return ""
+    start = found.end()
+    end = source.find(b"\n", start, start + _DOC_BYTES)
+    line = source[start : end if end >= 0 else start + _DOC_BYTES]
+    close = line.find(found[1])
+    return _short((line if close < 0 else line[:close]).decode("utf-8", "replace"))
+
+
+_DECORATION = re.compile(r"^[/*!#\s]+|[*/\s]+$|</?[a-z]+>")
+
+
+def comment_above(language: str, source: bytes, first: int) -> tuple[str, int]:
+    """The first line of the comment right above what starts at `first`, and how many lines of attributes
+    (Rust's `#[...]`, C#'s `[...]`) stand between."""
+    at = source.rfind(b"\n", 0, first) + 1
+    if source[at:first].strip():
+        return "", 0
+    attributes = 0
+    hash_comments = language in ("ruby", "bash", "php")
+    lines: list[bytes] = []
+    for _ in range(_COMMENT_LINES):
+        if at == 0:
+            break
+        end = at - 1
+        at = source.rfind(b"\n", 0, end) + 1
+        line = source[at : min(end, at + _DOC_BYTES)].strip()
+        if line.startswith(b"//") or (hash_comments and line.startswith(b"#") and not line.startswith(b"#!")):
+            lines.append(line)
+            continue
+        if lines:
+            break
+        if line.endswith(b"*/"):
+            start = source.rfind(b"/*", max(0, end - _COMMENT_BYTES), end)
+            if start < 0 or source[source.rfind(b"\n", 0, start) + 1 : start].strip():
+                return "", attributes
+            lines = source[start:end].split(b"\n")[:_COMMENT_LINES]
+            lines.reverse()
+            break
+        if line.startswith(b"#[") and line.endswith(b"]"):
+            attributes += 1
+            continue
+        break
+    for line in reversed(lines):
+        text = _DECORATION.sub("", line.decode("utf-8", "replace")).strip()
+        if text:
+            return _short(text), attributes
+    return "", attributes
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= _DOC else text[:_DOC] + "…"

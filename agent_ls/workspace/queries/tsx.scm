@@ -1,0 +1,6 @@
+; inherits: typescript
+
+; References.
+
+(jsx_opening_element name: (identifier) @reference.call)
+(jsx_self_closing_element name: (identifier) @reference.call)
