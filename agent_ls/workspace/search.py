@@ -1,42 +1,52 @@
-"""Text search over a working tree: ripgrep where it is installed, else our own."""
+"""Text search over a working tree: with the index where there is one, else with ripgrep where it is
+installed, else by reading every file.
+
+However the files to read were chosen, the same code (`_grep.Matcher`) or ripgrep decides what matches.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import os
-import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
+from agent_ls.cancel import CancelToken
 from agent_ls.errors import ToolRefused
 from agent_ls.workspace import _grep
 from agent_ls.workspace.files import Workspace
+from agent_ls.workspace.index.query import Case, Query, understand
 from agent_ls.workspace.paths import is_secret_path
 from agent_ls.workspace.syntax import Symbol, enclosing, outline
 
-Case = Literal["smart", "sensitive", "insensitive"]
+if TYPE_CHECKING:
+    from agent_ls.workspace.index.textsearch import SearchView
+
+__all__ = ["Case", "Hit", "SearchResult", "find_lines", "qualified", "search"]
 
 _SECONDS = 20.0
-_CHUNK = 400
+_FIRST_CHUNK = 128
+_ARGUMENT_BYTES = 600_000
 _SYMBOL_FILES = 60
 _SYMBOL_BYTES = 500_000
 
 
 @frozen
 class Hit:
-    """One line that matches; `line` and `column` (in characters) count from 1, `text` is the line, capped;
-    `symbol` is the dotted name of the definition around it."""
+    """One line that matches; `line`, `column` and `end_column` (behind the match, in characters) count from
+    1, `text` is the line, capped; `symbol` is the dotted name of the definition around it."""
 
     path: str
     line: int
     column: int
+    end_column: int
     text: str
     symbol: str | None = None
 
@@ -60,13 +70,30 @@ def search(
     globs: Sequence[str] = (),
     limit: int = 200,
     seconds: float = _SECONDS,
+    view: SearchView | None = None,
 ) -> SearchResult:
     """Lines that contain `query` (a literal text, or a regular expression with `regex`), by path and line.
 
     Searched are the files of `Workspace.list(globs)` except secrets and binary files. `word` asks for
     whole words; "smart" `case` ignores case unless the query has a capital letter. At most `limit` hits
-    and about `seconds` of work. Raises ToolRefused for an empty query or a bad regular expression.
+    and about `seconds` of work. With `view`, a snapshot of the index, its files are searched, and hits come
+    in the order of `textsearch`. Raises ToolRefused for an empty query or a bad regular expression.
     """
+    if view is not None:
+        from agent_ls.workspace.index.textsearch import search_index
+
+        return search_index(
+            workspace.root,
+            view,
+            query,
+            regex=regex,
+            word=word,
+            case=case,
+            globs=globs,
+            limit=limit,
+            seconds=seconds,
+            cancel=workspace.cancel,
+        )
     result = find_lines(
         workspace, query, regex=regex, word=word, case=case, globs=globs, limit=limit, seconds=seconds
     )
@@ -84,138 +111,169 @@ def find_lines(
     limit: int,
     seconds: float = _SECONDS,
 ) -> SearchResult:
-    """As `search`, without looking for the definitions around the hits."""
-    if not query.strip("\r\n"):
-        raise ToolRefused("the query is empty")
-    if "\n" in query or "\r" in query:
-        raise ToolRefused("the query spans several lines; search looks at one line at a time")
+    """As `search`, without the index and without looking for the definitions around the hits."""
+    program = ripgrep()
+    asked = understand(query, regex=regex, word=word, case=case, strict=program is None)
     files = [path for path in workspace.list(globs or None) if not is_secret_path(path)]
-    ignore_case = case == "insensitive" or (case == "smart" and not _has_capital(query, regex))
-    pattern = query if regex else re.escape(query)
-    if word:
-        pattern = rf"(?<!\w)(?:{pattern})(?!\w)"
-    deadline = time.monotonic() + seconds
-    program = shutil.which("rg")
+    job = Job(workspace.root, asked, limit, time.monotonic() + seconds, workspace.cancel)
     if program is not None:
-        result = _ripgrep(program, workspace, files, query, regex, word, ignore_case, limit, deadline)
+        result = job.with_ripgrep(program, files)
         if result is not None:
             return result
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ToolRefused(
-            f"{query!r} is not a valid regular expression: {error}", "Search for it as plain text instead."
-        ) from None
-    if regex:
-        return _own_process(workspace, files, pattern, ignore_case, limit, seconds)
-    return _own(workspace, files, pattern, ignore_case, limit, deadline)
+        # Look-around and the like, which only ours can take; or an expression that nobody can.
+        job = evolve(job, query=understand(query, regex=regex, word=word, case=case))
+    return job.by_reading(files, lambda rel: _grep.read(workspace.root / rel))
 
 
-def _has_capital(query: str, regex: bool) -> bool:
-    text = re.sub(r"\\.", "", query) if regex else query
-    return any(char.isupper() for char in text)
+def ripgrep() -> str | None:
+    """The ripgrep program: the user's own, else the one installed beside our interpreter (extra `search`)."""
+    return shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
 
 
-def _own(
-    workspace: Workspace, files: Sequence[str], pattern: str, ignore_case: bool, limit: int, deadline: float
-) -> SearchResult:
-    """In this process: an escaped literal can't run away."""
-    compiled = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
-    found: list[Hit] = []
-    between = workspace.cancel.raise_if_cancelled if workspace.cancel is not None else lambda: None
-    try:
-        for item in _grep.scan(workspace.root, files, compiled, deadline, between):
-            if len(found) == limit:
-                return SearchResult(tuple(found), False, f"only the first {limit} hits are shown")
-            found.append(Hit(*item))
-    except _grep.OutOfTime as stop:
-        return SearchResult(tuple(found), False, f"the time was up before {stop} was searched")
-    return SearchResult(tuple(found), True)
+@frozen
+class Job:
+    """A search of chosen files: at most `limit` hits, until `deadline` of `time.monotonic()`. `texts`: none
+    of the files is binary."""
 
+    root: Path
+    query: Query
+    limit: int
+    deadline: float
+    cancel: CancelToken | None = None
+    texts: bool = False
 
-def _own_process(
-    workspace: Workspace, files: Sequence[str], pattern: str, ignore_case: bool, limit: int, seconds: float
-) -> SearchResult:
-    """In a process of its own, with a deadline, since a regular expression may take exponential time."""
-    from agent_ls.sandbox.process import run_helper
+    def by_reading(self, files: Sequence[str], reader: Callable[[str], bytes | None]) -> SearchResult:
+        """In this process as far as it can't run away, the rest in one that has a deadline. `reader` gives a
+        file's bytes (None: leave it out). Raises what `reader` raises, and Cancelled."""
+        assert self.query.compiled is not None
+        hits: list[Hit] = []
+        put_off: list[str] = []
 
-    task = {
-        "root": str(workspace.root),
-        "files": list(files),
-        "pattern": pattern,
-        "ignore_case": ignore_case,
-        "limit": limit + 1,
-        "seconds": seconds,
-    }
-    argv = [sys.executable, "-I", "-S", str(Path(_grep.__file__))]
-    result = run_helper(
-        argv,
-        cwd=workspace.root,
-        input=json.dumps(task).encode(),
-        timeout=seconds + 5,
-        cancel=workspace.cancel,
-    )
-    hits: list[Hit] = []
-    end: dict[str, str] = {"end": "timeout", "path": "every file"}
-    for line in result.stdout.splitlines():
-        item = json.loads(line)
-        if isinstance(item, dict):
-            end = item
+        def next_file(rel: str) -> bytes | None:
+            if self.cancel is not None:
+                self.cancel.raise_if_cancelled()
+            return reader(rel)
+
+        if self.query.longest == 0:
+            put_off += files
         else:
-            hits.append(Hit(*item))
-    if len(hits) > limit:
-        return SearchResult(tuple(hits[:limit]), False, f"only the first {limit} hits are shown")
-    if end["end"] == "timeout":
-        note = f"the regular expression took too long in {end['path']}; make it simpler"
-        return SearchResult(tuple(hits), False, note)
-    return SearchResult(tuple(hits), True)
+            longest = 0 if self.query.longest >= _grep.MAX_FILE else self.query.longest
+            matcher = _grep.Matcher(self.query.compiled, self.query.needles, self.query.fold, longest)
+            found = _grep.scan(
+                files, matcher, next_file, self.deadline, put_off.append if longest else None, self.limit + 1
+            )
+            try:
+                for item in found:
+                    if len(hits) == self.limit:
+                        return self._cut(hits)
+                    hits.append(Hit(*item))
+            except _grep.OutOfTime as stop:
+                return SearchResult(tuple(hits), False, f"the time was up before {stop} was searched")
+        if not put_off:
+            return SearchResult(tuple(hits), True)
+        rest = evolve(self, limit=self.limit - len(hits))._in_own_process(put_off, next_file)
+        return evolve(rest, hits=(*hits, *rest.hits), note=rest.note and self._note(rest.note))
 
+    def _cut(self, hits: Sequence[Hit]) -> SearchResult:
+        return SearchResult(tuple(hits[: self.limit]), False, _FIRST.format(self.limit))
 
-def _ripgrep(
-    program: str,
-    workspace: Workspace,
-    files: Sequence[str],
-    query: str,
-    regex: bool,
-    word: bool,
-    ignore_case: bool,
-    limit: int,
-    deadline: float,
-) -> SearchResult | None:
-    """Through ripgrep, given the files by name so that both ways search the same ones; None when it can't
-    take the expression (look-around, back-references) and ours must try."""
-    from agent_ls.sandbox.process import run_helper
+    def _note(self, note: str) -> str:
+        return _FIRST.format(self.limit) if note.startswith(_FIRST[:14]) else note
 
-    argv = [
-        program,
-        "--no-config",
-        "--json",
-        "--sort=path",
-        "--no-ignore",
-        "--hidden",
-        f"--max-count={limit + 1}",
-    ]
-    argv += ["--ignore-case" if ignore_case else "--case-sensitive"]
-    argv += [] if regex else ["--fixed-strings"]
-    argv += ["--word-regexp"] if word else []
-    env = {name: value for name, value in os.environ.items() if name != "RIPGREP_CONFIG_PATH"}
-    hits: list[Hit] = []
-    for start in range(0, len(files), _CHUNK):
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return SearchResult(tuple(hits), False, f"the time was up before {files[start]} was searched")
-        chunk = [f"./{path}" for path in files[start : start + _CHUNK]]
+    def _in_own_process(self, files: Sequence[str], reader: Callable[[str], bytes | None]) -> SearchResult:
+        """In a process of its own, with a deadline, since a regular expression may take exponential time."""
+        from agent_ls.sandbox.process import run_helper
+
+        assert self.query.compiled is not None
+        texts: dict[str, str] = {}
+        for rel in files:
+            data = reader(rel)
+            if data is not None and data != _grep.read(self.root / rel):
+                texts[rel] = _grep.decoded(data) or ""
+        seconds = max(0.001, self.deadline - time.monotonic())
+        task = {
+            "root": str(self.root),
+            "files": list(files),
+            "texts": texts,
+            "pattern": self.query.pattern,
+            "flags": self.query.compiled.flags,
+            "needles": self.query.needles,
+            "fold": self.query.fold,
+            "limit": self.limit + 1,
+            "seconds": seconds,
+        }
         result = run_helper(
-            [*argv, "--", query, *chunk], cwd=workspace.root, env=env, timeout=left, cancel=workspace.cancel
+            [sys.executable, "-I", "-S", str(Path(_grep.__file__))],
+            cwd=self.root,
+            input=json.dumps(task).encode(),
+            timeout=seconds + 5,
+            cancel=self.cancel,
         )
-        if result.timed_out:
-            return SearchResult(tuple(hits), False, f"the time was up before {files[start]} was searched")
-        if result.returncode == 2 and b"regex" in result.stderr:
-            return None
-        hits += _parse_ripgrep(result.stdout)
-        if len(hits) > limit:
-            return SearchResult(tuple(hits[:limit]), False, f"only the first {limit} hits are shown")
-    return SearchResult(tuple(hits), True)
+        hits: list[Hit] = []
+        end: dict[str, str] = {"end": "timeout", "path": "every file"}
+        for line in result.stdout.splitlines():
+            item = json.loads(line)
+            if isinstance(item, dict):
+                end = item
+            else:
+                hits.append(Hit(*item))
+        if len(hits) > self.limit:
+            return self._cut(hits)
+        if end["end"] == "timeout":
+            note = f"the regular expression took too long in {end['path']}; make it simpler"
+            return SearchResult(tuple(hits), False, note)
+        return SearchResult(tuple(hits), True)
+
+    def with_ripgrep(self, program: str, files: Sequence[str]) -> SearchResult | None:
+        """With ripgrep, given the files by name so that both ways search the same ones; None when it can't
+        take the expression (look-around, back-references) and ours must try."""
+        from agent_ls.sandbox.process import run_helper
+
+        query = self.query
+        argv = [program, "--no-config", "--json", "--no-ignore", "--hidden", "--crlf"]
+        argv += [f"--max-count={self.limit + 1}", *(["--text"] if self.texts else [])]
+        argv += ["--ignore-case" if query.ignore_case else "--case-sensitive"]
+        argv += [] if query.regex else ["--fixed-strings"]
+        argv += ["--word-regexp"] if query.word else []
+        env = {name: value for name, value in os.environ.items() if name != "RIPGREP_CONFIG_PATH"}
+        hits: list[Hit] = []
+        start = 0
+        while start < len(files):
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                return SearchResult(tuple(hits), False, f"the time was up before {files[start]} was searched")
+            chunk = list(_arguments(files, start, self._chunk(start, len(hits))))
+            result = run_helper(
+                [*argv, "--", query.text, *chunk], cwd=self.root, env=env, timeout=left, cancel=self.cancel
+            )
+            if result.timed_out:
+                return SearchResult(tuple(hits), False, f"the time was up before {files[start]} was searched")
+            if result.returncode == 2 and b"regex" in result.stderr:
+                return None
+            hits += sorted(_parse_ripgrep(result.stdout), key=lambda hit: (hit.path, hit.line))
+            if len(hits) > self.limit:
+                return self._cut(hits)
+            start += len(chunk)
+        return SearchResult(tuple(hits), True)
+
+    def _chunk(self, searched: int, found: int) -> int:
+        """How many files to give next: enough for the limit, as far as those before can tell."""
+        if searched == 0:
+            return _FIRST_CHUNK
+        return 2 * (self.limit + 1 - found) * searched // found + 1 if found else sys.maxsize
+
+
+_FIRST = "only the first {} hits are shown"
+
+
+def _arguments(files: Sequence[str], start: int, most: int) -> Iterator[str]:
+    """Up to `most` paths, as far as they fit into one command line."""
+    room = _ARGUMENT_BYTES
+    for path in files[start : start + min(most, len(files))]:
+        room -= len(os.fsencode(path)) + 16
+        if room < 0:
+            return
+        yield f"./{path}"
 
 
 def _parse_ripgrep(output: bytes) -> list[Hit]:
@@ -227,10 +285,13 @@ def _parse_ripgrep(output: bytes) -> list[Hit]:
         data = message["data"]
         if message["type"] == "match":
             content = _bytes(data["lines"]).rstrip(b"\r\n")
-            column = len(content[: data["submatches"][0]["start"]].decode("utf-8", "replace")) + 1
-            text = _grep.decoded(content) or ""
+            match = data["submatches"][0] if data["submatches"] else {"start": 0, "end": 0}
+            column = len(content[: match["start"]].decode("utf-8", "replace")) + 1
+            length = len(content[match["start"] : match["end"]].decode("utf-8", "replace"))
+            given = data["lines"].get("text")
+            text = (content.decode("latin-1") if given is None else given.rstrip("\r\n"))[: _grep.MAX_TEXT]
             path = os.fsdecode(_bytes(data["path"])).removeprefix("./")
-            of_file.append(Hit(path, data["line_number"], column, text[: _grep.MAX_TEXT]))
+            of_file.append(Hit(path, data["line_number"], column, column + length, text))
         elif message["type"] == "end":
             if data["binary_offset"] is None:
                 hits += of_file

@@ -27,7 +27,7 @@ RIPGREP = shutil.which("rg")
 )
 def workspace(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     monkeypatch.setattr(
-        search_module.shutil, "which", lambda _name: RIPGREP if request.param == "rg" else None
+        search_module.shutil, "which", lambda _name, path=None: RIPGREP if request.param == "rg" else None
     )
     config = tmp_path / "ripgreprc"
     config.write_text("--files-with-matches\n")
@@ -178,7 +178,9 @@ def line(kind: str, **data: Any) -> bytes:
 
 def test_ripgreps_output_is_read() -> None:
     def match(path: dict[str, str], text: dict[str, str], start: int) -> bytes:
-        return line("match", path=path, lines=text, line_number=3, submatches=[{"start": start}])
+        return line(
+            "match", path=path, lines=text, line_number=3, submatches=[{"start": start, "end": start + 1}]
+        )
 
     output = (
         line("begin", path={"text": "./a.py"})

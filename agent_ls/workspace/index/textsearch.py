@@ -1,0 +1,240 @@
+"""Text search through the index: words rule files out, the bytes decide, definitions come first."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from attrs import evolve
+
+from agent_ls.cancel import CancelToken
+from agent_ls.workspace._grep import ODD, decoded
+from agent_ls.workspace.files import matching_globs
+from agent_ls.workspace.index.query import Case, Clause, Query, understand
+from agent_ls.workspace.index.records import Definition, FileInfo, Found
+from agent_ls.workspace.index.words import MAX_WORD, UNINDEXED
+from agent_ls.workspace.search import Hit, Job, SearchResult, ripgrep
+
+_MAX_WORDS = 600
+"""With more words than this around a literal, their postings tell too little for what they cost."""
+_FEW_FILES = 24
+"""So few files are read rather than ruled out."""
+_MAX_DEFINED = 40
+_RUNS = re.compile(r"[A-Za-z0-9_\u0080-\U0010ffff]+")
+
+
+class SearchView(Protocol):
+    """What the search asks of a snapshot of the index."""
+
+    def files(self) -> Sequence[FileInfo]: ...
+    def file(self, path: str) -> FileInfo | None: ...
+    def definitions(self, name: str) -> list[Found]: ...
+    def outline(self, path: str) -> list[Definition]: ...
+    def words(self, fragment: str) -> list[str]: ...
+    def files_with(self, word: str) -> frozenset[str]: ...
+    def postings(self, words: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]: ...
+    def text(self, path: str) -> bytes: ...
+
+
+def search_index(
+    root: Path,
+    view: SearchView,
+    query: str,
+    *,
+    regex: bool = False,
+    word: bool = False,
+    case: Case = "smart",
+    globs: Sequence[str] = (),
+    limit: int = 200,
+    seconds: float = 20.0,
+    cancel: CancelToken | None = None,
+) -> SearchResult:
+    """Lines that match, as `workspace.search.search` finds them in the files of `view`: lines that define
+    what matches first, then other code, then comments and prose; files written by hand before others; then by
+    path and line. When there are more than `limit`, files that define something that matches are read first.
+
+    Raises ToolRefused for an empty query or a bad regular expression.
+    """
+    program = ripgrep()
+    asked = understand(query, regex=regex, word=word, case=case, strict=program is None)
+    job = Job(root, asked, limit, time.monotonic() + seconds, cancel, texts=True)
+    files = candidates(view, asked)
+    if files is None:
+        everything = [info.path for info in view.files()]
+        chosen = matching_globs(everything, globs) if globs else everything
+        if program is not None:
+            result = job.with_ripgrep(program, chosen)
+            if result is not None:
+                return _ranked(view, asked, result)
+            job = evolve(job, query=understand(query, regex=regex, word=word, case=case))
+        defining: Collection[str] = ()
+    else:
+        chosen = matching_globs(sorted(files), globs) if globs else sorted(files)
+        defining = _defining(view, asked) if len(chosen) > _FEW_FILES else ()
+    if defining:
+        chosen.sort(key=lambda path: path not in defining)
+    return _ranked(view, asked, job.by_reading(chosen, lambda path: _text(view, path)))
+
+
+def _text(view: SearchView, path: str) -> bytes | None:
+    try:
+        return view.text(path)
+    except OSError:
+        return None
+
+
+def candidates(view: SearchView, query: Query) -> set[str] | None:
+    """The files that may have a matching line; None: the words tell nothing about it."""
+    if query.compiled is None:
+        return None
+    found: set[str] | None = None
+    # Long literals first: they are in few words, and these in few files.
+    for clause in sorted(query.clauses, key=lambda clause: -min(map(len, clause))):
+        for pieces in _pieces(clause):
+            files = _files_of(view, pieces, query.fold)
+            if files is not None:
+                found = files if found is None else found & files
+            if found is not None and len(found) <= _FEW_FILES:
+                return found
+    return found
+
+
+Piece = tuple[str, bool, bool]
+"""A run of word characters, and whether a word that holds it begins and ends with it."""
+
+
+def _pieces(clause: Clause) -> Iterator[list[Piece]]:
+    """Sets of runs of which a file must have at least one: for a single literal each of its runs, for several
+    the longest run of each."""
+    runs = [list(_runs(literal)) for literal in clause]
+    if not all(runs):
+        return
+    if len(runs) == 1:
+        for piece in sorted(runs[0], key=lambda piece: (-len(piece[0]), piece)):
+            yield [piece]
+    else:
+        yield [max(some, key=lambda piece: len(piece[0])) for some in runs]
+
+
+def _runs(literal: str) -> Iterator[Piece]:
+    for match in _RUNS.finditer(literal):
+        yield match.group(), match.start() > 0, match.end() < len(literal)
+
+
+def _files_of(view: SearchView, pieces: Sequence[Piece], fold: bool) -> set[str] | None:
+    files: set[str] = set()
+    words: dict[str, None] = {}
+    for run, begins, ends in pieces:
+        whole = begins and ends and not fold and len(run.encode()) <= MAX_WORD
+        if whole:
+            words[run] = None
+            continue
+        holding = _words(view, run, begins, ends, fold)
+        if len(holding) > _MAX_WORDS:
+            return None
+        words.update(dict.fromkeys(holding))
+        words[UNINDEXED.decode()] = None
+    if len(words) == 1:
+        return set(view.files_with(next(iter(words))))
+    for _word, paths in view.postings(words):
+        files.update(paths)
+    return files
+
+
+def _words(view: SearchView, run: str, begins: bool, ends: bool, fold: bool) -> list[str]:
+    """The words that hold a run, in any case with `fold` (the run is in lower case then)."""
+    found = view.words(run)
+    if fold:
+        if begins and ends:
+            found = [word for word in found if len(word) == len(run)]
+        elif begins:
+            found = [word for word in found if word.lower().startswith(run)]
+        elif ends:
+            found = [word for word in found if word.lower().endswith(run)]
+        if any(letter in run for letter in "ski"):
+            # Their other forms when case is ignored are no ASCII, and rare: any word with one is taken.
+            found = found + [word for char in ODD for word in view.words(char)]
+        return found
+    if begins:
+        return [word for word in found if word.startswith(run)]
+    if ends:
+        return [word for word in found if word.endswith(run)]
+    return [word for word in found if run in word]
+
+
+def _defining(view: SearchView, query: Query) -> set[str]:
+    """Files that define something that matches, as far as few words tell."""
+    paths: set[str] = set()
+    for literal in query.needles:
+        runs = [piece for piece in _runs(literal) if len(piece[0]) > 1]
+        for run, begins, ends in sorted(runs, key=lambda piece: -len(piece[0]))[:2]:
+            whole = query.word or (begins and ends)
+            words = [run] if whole and not query.fold else _words(view, run, begins, ends, query.fold)
+            for word in words[:_MAX_DEFINED]:
+                paths.update(found.path for found in view.definitions(word))
+    return paths
+
+
+def _ranked(view: SearchView, query: Query, result: SearchResult) -> SearchResult:
+    ranked: list[tuple[tuple[int, bool, str, int], Hit]] = []
+    facts: dict[str, _Facts] = {}
+    for hit in result.hits:
+        about = facts.get(hit.path)
+        if about is None:
+            about = facts[hit.path] = _Facts(view, hit.path)
+        symbol = about.enclosing(hit.line)
+        hit = evolve(hit, symbol=symbol.qualified) if symbol is not None else hit
+        ranked.append(((about.rank(hit), about.aside, hit.path, hit.line), hit))
+    ranked.sort(key=lambda pair: pair[0])
+    return evolve(result, hits=tuple(hit for _rank, hit in ranked))
+
+
+_COMMENT = re.compile(r"\s*(#|//|/?\*|--|;|%|<!--|\"\"\"|''')")
+_TRAILING = re.compile(r"(?:^|\s)(?:#|//)\s")
+_OTHER_SIGNS = frozenset({"c", "cpp", "csharp", "rust"})
+"""Languages where a line that begins with # is code."""
+
+
+class _Facts:
+    """What the index knows of a file with hits."""
+
+    def __init__(self, view: SearchView, path: str) -> None:
+        info = view.file(path)
+        self.aside = info is not None and info.role != "source"
+        self._language = info.language if info is not None else None
+        self._definitions = sorted(view.outline(path), key=lambda it: (it.line, -it.end_line))
+        self._names: dict[int, list[Definition]] = {}
+        for definition in self._definitions:
+            self._names.setdefault(definition.name_line, []).append(definition)
+
+    def enclosing(self, line: int) -> Definition | None:
+        """The innermost definition around a line."""
+        inner: Definition | None = None
+        for definition in self._definitions:
+            if definition.line > line:
+                break
+            if line <= definition.end_line:
+                inner = definition
+        return inner
+
+    def rank(self, hit: Hit) -> int:
+        """0 for a hit that touches a name where it is defined, 1 for code, 2 for comments and prose."""
+        if self._language is None:
+            return 2
+        for named in self._names.get(hit.line, ()):
+            if hit.column < named.column + len(named.name) and named.column < hit.end_column:
+                return 0
+        before = hit.text[: hit.column - 1]
+        sign = _COMMENT.match(hit.text)
+        if sign is not None and not (self._language in _OTHER_SIGNS and sign.group(1) == "#"):
+            return 2
+        return 2 if _TRAILING.search(before) else 1
+
+
+def lines_of(data: bytes) -> list[str]:
+    """The lines of a file's bytes as the search counts them; [] for binary data."""
+    text = decoded(data) or ""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

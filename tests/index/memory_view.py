@@ -1,0 +1,72 @@
+"""A snapshot of an index that is held in memory: what the answers are tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from agent_ls.workspace._grep import decoded
+from agent_ls.workspace.grammars import language_of
+from agent_ls.workspace.index.records import Definition, FileInfo, FileTags, Found, Import, Skipped
+from agent_ls.workspace.index.tags import tags
+from agent_ls.workspace.index.words import words_of
+
+
+class MemoryView:
+    """The `View` of files given by path; binary ones are left out, as the index does."""
+
+    version = 1
+
+    def __init__(self, files: Mapping[str, bytes], generated: Collection[str] = ()) -> None:
+        self.data = {path: data for path, data in files.items() if decoded(data) is not None}
+        self.read: list[str] = []
+        self._words = {path: words_of(data) for path, data in self.data.items()}
+        self._generated = generated
+
+    def tags_of(self, path: str) -> FileTags:
+        language = language_of(path)
+        return tags(language, self.data[path]) if language is not None else FileTags("")
+
+    def files(self) -> Sequence[FileInfo]:
+        return [info for path in sorted(self.data) if (info := self.file(path)) is not None]
+
+    def file(self, path: str) -> FileInfo | None:
+        if path not in self.data:
+            return None
+        role = "generated" if path in self._generated else "source"
+        return FileInfo(path, len(self.data[path]), language_of(path), role)
+
+    def skipped(self) -> Sequence[Skipped]:
+        return []
+
+    def definitions(self, name: str) -> list[Found]:
+        return [found for found in self._definitions() if found.definition.name == name]
+
+    def names(self) -> Collection[str]:
+        return {found.definition.name for found in self._definitions()}
+
+    def _definitions(self) -> Iterator[Found]:
+        for path in sorted(self.data):
+            yield from (Found(path, definition) for definition in self.outline(path))
+
+    def outline(self, path: str) -> list[Definition]:
+        return list(self.tags_of(path).definitions)
+
+    def imports(self, path: str) -> list[Import]:
+        return list(self.tags_of(path).imports)
+
+    def words(self, fragment: str) -> list[str]:
+        every = {word.decode() for words in self._words.values() for word in words}
+        if fragment == fragment.lower():
+            return sorted(word for word in every if fragment in word.lower())
+        return sorted(word for word in every if fragment in word)
+
+    def files_with(self, word: str) -> frozenset[str]:
+        return frozenset(path for path, words in self._words.items() if word.encode() in words)
+
+    def postings(self, words: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]:
+        for word in words:
+            yield word, sorted(self.files_with(word))
+
+    def text(self, path: str) -> bytes:
+        self.read.append(path)
+        return self.data[path]

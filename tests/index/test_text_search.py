@@ -1,0 +1,242 @@
+"""Search through the index finds what the plain search finds, and reads little."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from memory_view import MemoryView
+from search_kit import EXPRESSIONS
+
+from agent_ls.cancel import CancelToken
+from agent_ls.errors import Cancelled, ToolRefused
+from agent_ls.workspace import search as search_module
+from agent_ls.workspace._grep import Matcher, scan
+from agent_ls.workspace.files import Workspace
+from agent_ls.workspace.index.query import Case, understand
+from agent_ls.workspace.index.textsearch import search_index
+from agent_ls.workspace.index.words import MAX_WORD
+from agent_ls.workspace.search import Hit, search
+
+RIPGREP = search_module.ripgrep()
+
+
+@pytest.fixture(autouse=True)
+def without_ripgrep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_module, "ripgrep", lambda: None)
+    monkeypatch.setattr("agent_ls.workspace.index.textsearch.ripgrep", lambda: None)
+
+
+def plain(files: dict[str, bytes], query: str, **options: Any) -> list[Hit]:
+    """Every line of every file is tried."""
+    asked = understand(query, **{"regex": False, "word": False, "case": "smart", **options})
+    assert asked.compiled is not None
+    return [Hit(*found) for found in scan(sorted(files), Matcher(asked.compiled), files.__getitem__)]
+
+
+PIECES = [
+    "area",
+    "Area",
+    "re",
+    "_x",
+    " ",
+    "(",
+    ".",
+    "\n",
+    "\r\n",
+    "é",
+    "É",
+    "—",
+    "字",
+    "K",
+    "k",
+    "ſ",
+    "s",
+    "İ",
+    "ı",
+    "i",
+]
+PIECES += ["a" * (MAX_WORD + 2), "class Meta", "def ", "\t", "\0"]
+ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "latin-1"]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=16).map("".join)
+FILES = st.dictionaries(
+    st.sampled_from(["a.txt", "b.py", "c/d.md", "e.js"]),
+    st.tuples(TEXTS, st.sampled_from(ENCODINGS)).map(lambda pair: pair[0].encode(pair[1], "replace")),
+    max_size=4,
+)
+LITERALS = st.lists(
+    st.sampled_from([piece for piece in PIECES if piece not in ("\n", "\r\n")]), min_size=1, max_size=4
+).map("".join)
+CASES = st.sampled_from(["smart", "sensitive", "insensitive"])
+
+
+def same(files: dict[str, bytes], query: str, **options: Any) -> None:
+    view = MemoryView(files)
+    found = search_index(Path(), view, query, limit=10_000, **options)
+    assert found.complete
+    bare = [Hit(hit.path, hit.line, hit.column, hit.end_column, hit.text) for hit in found.hits]
+    assert sorted(bare, key=lambda hit: (hit.path, hit.line)) == plain(files, query, **options)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FILES, LITERALS, CASES, st.booleans())
+@example({"a.txt": "naïve — area".encode()}, "area", "sensitive", True)
+@example({"a.txt": "—area—".encode()}, "area", "sensitive", True)
+@example({"a.txt": "Kelvin ſafe".encode()}, "kelvin sa", "insensitive", False)
+@example({"a.txt": ("x" * 300 + "area").encode()}, "area", "sensitive", False)
+@example({"a.txt": "the area".encode("utf-16"), "b.py": "größe".encode("latin-1")}, "area", "smart", True)
+def test_literals(files: dict[str, bytes], query: str, case: Case, word: bool) -> None:
+    same(files, query, case=case, word=word)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FILES, EXPRESSIONS, CASES, st.booleans())
+def test_expressions(files: dict[str, bytes], query: str, case: Case, word: bool) -> None:
+    if understand(query, regex=True, word=word, case=case).longest:  # else a process each: see below
+        same(files, query, regex=True, case=case, word=word)
+
+
+def test_an_expression_that_could_run_away() -> None:
+    same({"a.txt": b"aab\nab\nb\n", "b.py": b"x = 1\n"}, r"(a+)+b", regex=True)
+
+
+def test_a_line_that_is_too_long_is_matched_all_the_same() -> None:
+    files = {"a.txt": b"first x1\n" + b"\xc3\xa9 " * 30_000 + b"x2y\nlast x3\n", "b.txt": b"x4\n"}
+    same(files, r"x\d+\w*", regex=True)
+    same(files, r"\w+ x\d\w*", regex=True)
+
+
+SOURCES = {
+    "docs/guide.md": b"The area of a shape.\n",
+    "src/gen.py": b"area = 3\n",
+    "src/shape.py": b"# area: see below\nx = area()\n\n\nclass Shape:\n    def area(self):\n        return 1  # the area\n",  # noqa: E501
+    "src/use.js": b"// area\nlet y = area();\nfunction area() { return 1; }\n",
+    "src/zeta.c": b"#define area 1\n",
+}
+
+
+def test_definitions_come_before_code_and_code_before_comments() -> None:
+    view = MemoryView(SOURCES, generated=["src/gen.py"])
+    found = search_index(Path(), view, "area")
+    assert [(hit.path, hit.line) for hit in found.hits] == [
+        ("src/shape.py", 6),
+        ("src/use.js", 3),
+        ("src/zeta.c", 1),
+        ("src/gen.py", 1),
+        ("src/shape.py", 2),
+        ("src/use.js", 2),
+        ("docs/guide.md", 1),
+        ("src/shape.py", 1),
+        ("src/shape.py", 7),
+        ("src/use.js", 1),
+    ]
+    assert found.hits[0].symbol == "Shape.area"
+
+
+def test_definitions_are_found_first_when_there_is_a_limit() -> None:
+    files = {f"a{number:03}.py": b"area()\n" for number in range(50)} | {"z.py": b"def area(): pass\n"}
+    found = search_index(Path(), MemoryView(files), "area", limit=3)
+    assert [hit.path for hit in found.hits] == ["z.py", "a000.py", "a001.py"]
+    assert not found.complete and "first 3" in found.note
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "read"),
+    [
+        ("needle", {}, ["needle.txt"]),
+        ("needle(", {}, ["needle.txt"]),
+        ("eedl", {}, ["needle.txt"]),
+        ("NEEDLE", {"case": "insensitive"}, ["needle.txt"]),
+        (r"need\w+\(", {"regex": True}, ["needle.txt"]),
+        (r"(needle|hay)stack", {"regex": True}, []),
+        ("word12 needle", {}, ["needle.txt"]),
+        ("in a word12", {}, ["needle.txt", "word12.txt"]),
+        ("absent", {}, []),
+    ],
+)
+def test_only_files_that_may_match_are_read(query: str, options: dict[str, Any], read: list[str]) -> None:
+    files = {f"word{number}.txt": f"in a word{number}".encode() for number in range(20)}
+    view = MemoryView(files | {"needle.txt": b"word12 needle(1)"})
+    search_index(Path(), view, query, **options)
+    assert view.read == read
+
+
+def test_globs_choose_files() -> None:
+    view = MemoryView(SOURCES)
+    assert {hit.path for hit in search_index(Path(), view, "area", globs=["*.js", "!docs"]).hits} == {
+        "src/use.js"
+    }
+    assert {
+        hit.path for hit in search_index(Path(), view, r"\b\w$", regex=True, globs=["docs"]).hits
+    } == set()
+
+
+def test_what_is_refused() -> None:
+    view = MemoryView(SOURCES)
+    with pytest.raises(ToolRefused):
+        search_index(Path(), view, "(", regex=True)
+    with pytest.raises(ToolRefused):
+        search_index(Path(), view, "")
+
+
+def test_cancelling() -> None:
+    cancel = CancelToken()
+    cancel.cancel()
+    with pytest.raises(Cancelled):
+        search_index(Path(), MemoryView(SOURCES), "area", cancel=cancel)
+
+
+def test_no_time_left() -> None:
+    found = search_index(Path(), MemoryView(SOURCES), "area", seconds=-1)
+    assert not found.complete and "time was up" in found.note
+
+
+@pytest.mark.skipif(RIPGREP is None, reason="no ripgrep")
+@pytest.mark.parametrize("query", [r"\w+\(\)", r"^\S+ \S+ \S+$", r"[[:alpha:]]\d", ".", ").", r"^$"])
+@pytest.mark.parametrize("case", ["sensitive", "insensitive"])
+def test_what_words_say_nothing_about_goes_to_ripgrep(
+    query: str, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = SOURCES | {
+        "utf16.txt": "the a3()\r\n\r\n".encode("utf-16"),
+        "nul.py": b"f()\n" * 3000 + b"\0\nf()\n",
+    }
+    for path, data in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    monkeypatch.setattr("agent_ls.workspace.index.textsearch.ripgrep", lambda: RIPGREP)
+    regex = query != ")."
+    view = MemoryView(files)
+    found = search_index(tmp_path, view, query, regex=regex, case=case, limit=10_000)
+    assert view.read == []
+    asked = query.replace("[[:alpha:]]", "[a-zA-Z]")
+    hits = sorted((hit.path, hit.line, hit.column, hit.end_column, hit.text) for hit in found.hits)
+    expected = plain(files, asked, regex=regex, case=case)
+    assert hits == [(hit.path, hit.line, hit.column, hit.end_column, hit.text) for hit in expected]
+
+
+def test_the_tree_is_searched_the_same_with_a_view(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for path, data in SOURCES.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    workspace = Workspace(tmp_path)
+    without = search(workspace, "area")
+    with_index = search(workspace, "area", view=MemoryView(SOURCES))
+    assert sorted(with_index.hits, key=lambda hit: (hit.path, hit.line)) == list(without.hits)
+
+
+def test_our_interpreter_may_bring_ripgrep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.undo()
+    program = tmp_path / "rg"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(search_module.sys, "executable", str(tmp_path / "python"))
+    assert search_module.ripgrep() == str(program)
+    assert shutil.which("rg") is None
