@@ -70,6 +70,10 @@ class Records:
         self.foreign: tuple[str, ...] = ()
         self.internal_error: str | None = None
         self.exit_status: int | None = None
+        self.installed: list[tuple[str, bool]] = []
+        """Imported modules that are not the project's, and whether pytest rewrote their asserts."""
+        self.obstacle: str | None = None
+        """Why such runs can't be forked from a warm process."""
 
     def feed(self, lines: Iterable[bytes]) -> None:
         for line in lines:
@@ -101,6 +105,9 @@ class Records:
             self.coverage[record["id"]] = files
         elif kind == "foreign":
             self.foreign = (*self.foreign, *map(str, record["files"]))
+        elif kind == "imports":
+            self.installed = [(str(name), bool(flag)) for name, flag in record["modules"]]
+            self.obstacle = None if record["obstacle"] is None else str(record["obstacle"])
         elif kind == "internal_error":
             self.internal_error = str(record["message"])
         elif kind == "finish":

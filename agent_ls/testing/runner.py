@@ -25,13 +25,18 @@ from agent_ls.testing.ids import file_of
 from agent_ls.testing.plan import TestPlan
 from agent_ls.testing.results import Outcome, TestResult, TestRun
 
-_INSIDE = Path(__file__).parent / "inside"
-_OUTPUT_CAP = 200_000
+INSIDE = Path(__file__).parent / "inside"
+OUTPUT_CAP = 200_000
 _POLL_S = 0.1
 
 
 class TestRunner:
-    """Runs one plan over one view. `coverage` holds the lines of the last traced run, per test and file."""
+    """Runs one plan over one view.
+
+    `coverage` holds the lines of the last traced run, per test and file; `installed` the modules that the
+    last run of pytest had imported and that are not the project's (name, whether their asserts were
+    rewritten); `obstacle` why such a run can't be forked from a warm process.
+    """
 
     __test__ = False
 
@@ -41,6 +46,8 @@ class TestRunner:
         self.settings = settings
         self.view = evolve(view, visible=(*view.visible, *plan.visible), protect=True)
         self.coverage: Coverage = {}
+        self.installed: tuple[tuple[str, bool], ...] = ()
+        self.obstacle: str | None = None
 
     def run(
         self,
@@ -63,7 +70,7 @@ class TestRunner:
         if requested == ():
             return TestRun((*self.plan.argv,), "passed", source=_SOURCES[self.plan.kind], requested=())
         limit = self.settings.test_timeout if timeout is None else timeout
-        with self._control_dir() as control:
+        with self.control_dir() as control:
             if self.plan.kind == "command":
                 return self._run_command(control, requested, limit, cancel, on_result)
             return self._run_python(
@@ -88,19 +95,13 @@ class TestRunner:
         on_result: Callable[[TestResult], None] | None,
         stop_on_first_failure: bool,
     ) -> TestRun:
-        shutil.copytree(_INSIDE, control / "agent_ls_inside", ignore=shutil.ignore_patterns("__pycache__"))
-        env = self.environment(control)
-        if trace:
-            env["AGENT_LS_TRACE"] = "1"
-        if per_test_timeout:
-            env["AGENT_LS_TEST_TIMEOUT"] = f"{per_test_timeout:g}"
-        known = requested
-        if self.plan.kind == "pytest":
-            arguments, known = self._pytest_arguments(control, requested, env, stop_on_first_failure)
-        else:
-            arguments = self._unittest_arguments(control, requested, env, stop_on_first_failure)
+        shutil.copytree(INSIDE, control / "agent_ls_inside", ignore=shutil.ignore_patterns("__pycache__"))
+        arguments, env, known = self.prepare(
+            control, requested, trace, per_test_timeout, stop_on_first_failure
+        )
         if known == ():
             return _verdict.no_such_tests(self.plan, requested or (), requested or ())
+        env["AGENT_LS_IMPORTS"] = "1"
         results = ResultsFile(control / "results.jsonl")
         records = Records(on_result)
         with _tailing(results, records):
@@ -110,10 +111,32 @@ class TestRunner:
                 env=env,
                 timeout=timeout,
                 cancel=cancel,
-                output_cap=_OUTPUT_CAP,
+                output_cap=OUTPUT_CAP,
             )
         self.coverage = records.coverage
+        if records.installed:
+            self.installed, self.obstacle = tuple(records.installed), records.obstacle
         return _verdict.judge(self.plan, process, records, requested, self.view.worktree)
+
+    def prepare(
+        self,
+        control: Path,
+        requested: tuple[str, ...] | None,
+        trace: bool,
+        per_test_timeout: float | None,
+        stop_on_first_failure: bool,
+    ) -> tuple[list[str], dict[str, str], tuple[str, ...] | None]:
+        """Command and environment of a Python run whose private folder is `control`, and the requested
+        tests whose files exist."""
+        env = self.environment(control)
+        if trace:
+            env["AGENT_LS_TRACE"] = "1"
+        if per_test_timeout:
+            env["AGENT_LS_TEST_TIMEOUT"] = f"{per_test_timeout:g}"
+        if self.plan.kind == "pytest":
+            arguments, known = self._pytest_arguments(control, requested, env, stop_on_first_failure)
+            return arguments, env, known
+        return self._unittest_arguments(control, requested, env, stop_on_first_failure), env, requested
 
     def _pytest_arguments(
         self,
@@ -182,7 +205,7 @@ class TestRunner:
             env=self.environment(control),
             timeout=timeout,
             cancel=cancel,
-            output_cap=_OUTPUT_CAP,
+            output_cap=OUTPUT_CAP,
         )
         tests = _junit.read(report, self.view.worktree, started) if process.started else None
         run = _verdict.judge_command(self.plan, process, tests, requested)
@@ -224,7 +247,7 @@ class TestRunner:
         return env
 
     @contextmanager
-    def _control_dir(self) -> Iterator[Path]:
+    def control_dir(self) -> Iterator[Path]:
         """A fresh folder: whatever an earlier run left in the scratch folder can't be in its way."""
         control = self.view.scratch / f"run-{uuid.uuid4().hex[:12]}"
         control.mkdir(parents=True)

@@ -62,6 +62,17 @@ def is_own(name):
     return not (os.path.isabs(name) or name.startswith("<") or "site-packages/" in name)
 
 
+def is_installed(path):
+    """Whether a module's file belongs to the interpreter, to its site-packages, or to us."""
+    if "site-packages" in path or "dist-packages" in path or "agent_ls_inside" in path:
+        return True
+    path = os.path.realpath(path)
+    return path != ROOT and not path.startswith(ROOT + os.sep) and path.startswith(_LIBRARIES)
+
+
+_LIBRARIES = os.path.realpath(os.__file__).rpartition(os.sep)[0] + os.sep
+
+
 def inside_root(frames):
     """The frames from the first one below the root on: what leads there is the runner's business."""
     frames = [frame for frame in frames if "agent_ls_inside" not in frame[0]]
@@ -237,11 +248,17 @@ def foreign_modules(original):
     if not original or os.path.realpath(original) == ROOT:
         return found
     prefix = os.path.realpath(original) + os.sep
+    folders = {}
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
-        if not isinstance(path, str) or not os.path.realpath(path).startswith(prefix):
+        if not isinstance(path, str):
             continue
-        name = os.path.realpath(path)[len(prefix) :]
+        folder, _, base = path.rpartition(os.sep)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder or os.sep) + os.sep
+        if not (folders[folder] + base).startswith(prefix):
+            continue
+        name = (folders[folder] + base)[len(prefix) :]
         if os.path.exists(os.path.join(ROOT, name)):
             found.append(name)
     return sorted(found)[:20]

@@ -5,17 +5,19 @@ the runner copies this folder and loads it with `-p agent_ls_inside.pytest_plugi
 
 Environment: AGENT_LS_RESULTS (file to append to), AGENT_LS_ROOT (repository root as seen here),
 AGENT_LS_IDS (file with a JSON list of ids to run; optional), AGENT_LS_TEST_TIMEOUT (seconds per test),
-AGENT_LS_TRACE=1 (lines executed per test), AGENT_LS_ORIGINAL_ROOT (report modules imported from there).
+AGENT_LS_TRACE=1 (lines executed per test), AGENT_LS_IMPORTS=1 (report what was imported),
+AGENT_LS_ORIGINAL_ROOT (report modules imported from there).
 
 Each record is one write to a file opened for appending, so xdist workers and forked children can
 share it and a crash loses at most the record being written.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: PTH118, PTH123
+# ruff: noqa: PTH118, PTH123, UP031
 
 import json
 import os
+import sys
 import time
 
 import pytest
@@ -29,6 +31,7 @@ from .common import (
     cap,
     foreign_modules,
     inside_root,
+    is_installed,
     relative,
 )
 
@@ -235,9 +238,45 @@ class Plugin:
         if self.worker is None:
             self.writer.write("finish", exitstatus=int(exitstatus))
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self, config):
+        # Only now: plugins import what they need for their summary after the session's end.
+        if self.worker is None and os.environ.get("AGENT_LS_IMPORTS") == "1":
+            self.writer.write("imports", modules=installed_modules(), obstacle=obstacle(config))
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node, ids):
         pass
+
+
+def installed_modules():
+    """[name, whether pytest rewrote its asserts] of all imported modules that are not the project's, in the
+    order in which their import began."""
+    from _pytest.assertion.rewrite import AssertionRewritingHook
+
+    found = []
+    for name, module in list(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        if spec is None or getattr(spec, "name", None) != name:
+            continue
+        path = getattr(module, "__file__", None)
+        if path is None:
+            # built in; a namespace package comes with what is in it
+            if getattr(spec, "origin", None) == "built-in":
+                found.append([name, False])
+        elif isinstance(path, str) and is_installed(path):
+            found.append([name, isinstance(spec.loader, AssertionRewritingHook)])
+    return found
+
+
+def obstacle(config):
+    """Why the runs of this configuration can't be forked from a warm process, or None."""
+    if getattr(config.option, "numprocesses", None) or getattr(config.option, "dist", "no") != "no":
+        return "pytest-xdist distributes the tests"
+    for name in ("forked", "boxed", "looponfail"):
+        if getattr(config.option, name, False):
+            return "the option --%s is in use" % name
+    return None
 
 
 def error_details(excinfo):
