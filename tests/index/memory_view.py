@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from attrs import astuple
+
 from agent_ls.workspace._grep import decoded
 from agent_ls.workspace.grammars import language_of
+from agent_ls.workspace.index.fragments import Fragments
 from agent_ls.workspace.index.records import Definition, FileInfo, FileTags, Found, Import, Skipped
-from agent_ls.workspace.index.tags import tags
+from agent_ls.workspace.index.tags import DefinitionRow, tags
 from agent_ls.workspace.index.words import words_of
 
 
@@ -54,11 +57,17 @@ class MemoryView:
     def imports(self, path: str) -> list[Import]:
         return list(self.tags_of(path).imports)
 
-    def words(self, fragment: str) -> list[str]:
-        every = {word.decode() for words in self._words.values() for word in words}
-        if fragment == fragment.lower():
-            return sorted(word for word in every if fragment in word.lower())
-        return sorted(word for word in every if fragment in word)
+    def files_defining(self, name: str) -> frozenset[str]:
+        return frozenset(found.path for found in self.definitions(name))
+
+    def definition_rows(self, path: str) -> Sequence[DefinitionRow]:
+        return [astuple(definition) for definition in self.outline(path)]
+
+    def words(self, fragment: str, fold: bool | None = None) -> list[str]:
+        every = {word for words in self._words.values() for word in words}
+        fold = fragment == fragment.lower() if fold is None else fold
+        found = Fragments(b"\n".join([b"", *every, b""])).containing(fragment, fold=fold)
+        return sorted({word.decode() for word in found})
 
     def files_with(self, word: str) -> frozenset[str]:
         return frozenset(path for path, words in self._words.items() if word.encode() in words)

@@ -83,7 +83,7 @@ def same(files: dict[str, bytes], query: str, **options: Any) -> None:
     assert sorted(bare, key=lambda hit: (hit.path, hit.line)) == plain(files, query, **options)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FILES, LITERALS, CASES, st.booleans())
 @example({"a.txt": "naïve — area".encode()}, "area", "sensitive", True)
 @example({"a.txt": "—area—".encode()}, "area", "sensitive", True)
@@ -94,7 +94,7 @@ def test_literals(files: dict[str, bytes], query: str, case: Case, word: bool) -
     same(files, query, case=case, word=word)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FILES, EXPRESSIONS, CASES, st.booleans())
 def test_expressions(files: dict[str, bytes], query: str, case: Case, word: bool) -> None:
     if understand(query, regex=True, word=word, case=case).longest:  # else a process each: see below

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import evolve
 
@@ -14,9 +14,12 @@ from agent_ls.cancel import CancelToken
 from agent_ls.workspace._grep import ODD, decoded
 from agent_ls.workspace.files import matching_globs
 from agent_ls.workspace.index.query import Case, Clause, Query, understand
-from agent_ls.workspace.index.records import Definition, FileInfo, Found
+from agent_ls.workspace.index.records import FileInfo
 from agent_ls.workspace.index.words import MAX_WORD, UNINDEXED
 from agent_ls.workspace.search import Hit, Job, SearchResult, ripgrep
+
+if TYPE_CHECKING:
+    from agent_ls.workspace.index.tags import DefinitionRow
 
 _MAX_WORDS = 600
 """With more words than this around a literal, their postings tell too little for what they cost."""
@@ -31,9 +34,9 @@ class SearchView(Protocol):
 
     def files(self) -> Sequence[FileInfo]: ...
     def file(self, path: str) -> FileInfo | None: ...
-    def definitions(self, name: str) -> list[Found]: ...
-    def outline(self, path: str) -> list[Definition]: ...
-    def words(self, fragment: str) -> list[str]: ...
+    def files_defining(self, name: str) -> frozenset[str]: ...
+    def definition_rows(self, path: str) -> Sequence[DefinitionRow]: ...
+    def words(self, fragment: str, fold: bool | None = None) -> list[str]: ...
     def files_with(self, word: str) -> frozenset[str]: ...
     def postings(self, words: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]: ...
     def text(self, path: str) -> bytes: ...
@@ -58,18 +61,18 @@ def search_index(
 
     Raises ToolRefused for an empty query or a bad regular expression.
     """
-    program = ripgrep()
-    asked = understand(query, regex=regex, word=word, case=case, strict=program is None)
+    asked = understand(query, regex=regex, word=word, case=case, strict=False)
     job = Job(root, asked, limit, time.monotonic() + seconds, cancel, texts=True)
     files = candidates(view, asked)
     if files is None:
         everything = [info.path for info in view.files()]
         chosen = matching_globs(everything, globs) if globs else everything
+        program = ripgrep()
         if program is not None:
             result = job.with_ripgrep(program, chosen)
             if result is not None:
                 return _ranked(view, asked, result)
-            job = evolve(job, query=understand(query, regex=regex, word=word, case=case))
+        job = evolve(job, query=understand(query, regex=regex, word=word, case=case))
         defining: Collection[str] = ()
     else:
         chosen = matching_globs(sorted(files), globs) if globs else sorted(files)
@@ -146,35 +149,32 @@ def _files_of(view: SearchView, pieces: Sequence[Piece], fold: bool) -> set[str]
 
 def _words(view: SearchView, run: str, begins: bool, ends: bool, fold: bool) -> list[str]:
     """The words that hold a run, in any case with `fold` (the run is in lower case then)."""
-    found = view.words(run)
-    if fold:
-        if begins and ends:
-            found = [word for word in found if len(word) == len(run)]
-        elif begins:
-            found = [word for word in found if word.lower().startswith(run)]
-        elif ends:
-            found = [word for word in found if word.lower().endswith(run)]
-        if any(letter in run for letter in "ski"):
-            # Their other forms when case is ignored are no ASCII, and rare: any word with one is taken.
-            found = found + [word for char in ODD for word in view.words(char)]
+    found = view.words(run, fold)
+    if not (begins or ends):
         return found
-    if begins:
-        return [word for word in found if word.startswith(run)]
-    if ends:
-        return [word for word in found if word.endswith(run)]
-    return [word for word in found if run in word]
+
+    def fits(word: str) -> bool:
+        if fold:
+            if not word.isascii() and any(char in word for char in ODD):
+                return True
+            word = word.lower()
+        return (not begins or word.startswith(run)) and (not ends or word.endswith(run))
+
+    return [word for word in found if fits(word)]
 
 
 def _defining(view: SearchView, query: Query) -> set[str]:
-    """Files that define something that matches, as far as few words tell."""
+    """Files that define something that matches, where the query is little more than a name."""
     paths: set[str] = set()
     for literal in query.needles:
-        runs = [piece for piece in _runs(literal) if len(piece[0]) > 1]
-        for run, begins, ends in sorted(runs, key=lambda piece: -len(piece[0]))[:2]:
-            whole = query.word or (begins and ends)
-            words = [run] if whole and not query.fold else _words(view, run, begins, ends, query.fold)
-            for word in words[:_MAX_DEFINED]:
-                paths.update(found.path for found in view.definitions(word))
+        runs = list(_runs(literal))
+        if len(runs) != 1 or len(runs[0][0]) < 2:
+            continue
+        run, begins, ends = runs[0]
+        begins, ends = begins or query.word, ends or query.word
+        exact = begins and ends and not query.fold
+        for word in [run] if exact else _words(view, run, begins, ends, query.fold)[:_MAX_DEFINED]:
+            paths |= view.files_defining(word)
     return paths
 
 
@@ -186,7 +186,7 @@ def _ranked(view: SearchView, query: Query, result: SearchResult) -> SearchResul
         if about is None:
             about = facts[hit.path] = _Facts(view, hit.path)
         symbol = about.enclosing(hit.line)
-        hit = evolve(hit, symbol=symbol.qualified) if symbol is not None else hit
+        hit = Hit(hit.path, hit.line, hit.column, hit.end_column, hit.text, symbol)
         ranked.append(((about.rank(hit), about.aside, hit.path, hit.line), hit))
     ranked.sort(key=lambda pair: pair[0])
     return evolve(result, hits=tuple(hit for _rank, hit in ranked))
@@ -205,27 +205,29 @@ class _Facts:
         info = view.file(path)
         self.aside = info is not None and info.role != "source"
         self._language = info.language if info is not None else None
-        self._definitions = sorted(view.outline(path), key=lambda it: (it.line, -it.end_line))
-        self._names: dict[int, list[Definition]] = {}
-        for definition in self._definitions:
-            self._names.setdefault(definition.name_line, []).append(definition)
+        self._rows = sorted(view.definition_rows(path), key=lambda row: (row[2], -row[5]))
+        self._names: dict[int, list[DefinitionRow]] = {}
+        for row in self._rows:
+            self._names.setdefault(row[3], []).append(row)
 
-    def enclosing(self, line: int) -> Definition | None:
-        """The innermost definition around a line."""
-        inner: Definition | None = None
-        for definition in self._definitions:
-            if definition.line > line:
+    def enclosing(self, line: int) -> str | None:
+        """The dotted name of the innermost definition around a line."""
+        inner: DefinitionRow | None = None
+        for row in self._rows:
+            if row[2] > line:
                 break
-            if line <= definition.end_line:
-                inner = definition
-        return inner
+            if line <= row[5]:
+                inner = row
+        if inner is None:
+            return None
+        return f"{inner[6]}.{inner[0]}" if inner[6] else inner[0]
 
     def rank(self, hit: Hit) -> int:
         """0 for a hit that touches a name where it is defined, 1 for code, 2 for comments and prose."""
         if self._language is None:
             return 2
-        for named in self._names.get(hit.line, ()):
-            if hit.column < named.column + len(named.name) and named.column < hit.end_column:
+        for name, _kind, _line, _name_line, column, *_rest in self._names.get(hit.line, ()):
+            if hit.column < column + len(name) and column < hit.end_column:
                 return 0
         before = hit.text[: hit.column - 1]
         sign = _COMMENT.match(hit.text)
