@@ -1,0 +1,98 @@
+"""What the index says of one file's bytes: made in the workers of a large build, in process otherwise.
+
+Results are tuples and bytes, so that they cross processes and reach the database without being built anew.
+"""
+
+from __future__ import annotations
+
+import marshal
+import zlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agent_ls.workspace.index import roles
+from agent_ls.workspace.index.words import words_of
+
+if TYPE_CHECKING:
+    from agent_ls.workspace.index.records import Definition, FileTags, Import
+
+GENERATED, LONG_LINES, BROKEN, ONLY_TEXT = 1, 2, 4, 8
+"""Flags of a content."""
+
+_MARSHAL = 4  # understood by all Pythons that run us
+_LEVEL = 1
+
+Row = tuple[Any, ...]
+
+
+class Content(NamedTuple):
+    """A file's bytes, understood. `tags` is packed ("" for text without definitions and imports), `words`
+    and `names` are sets of UTF-8 terms."""
+
+    size: int
+    language: str | None
+    flags: int
+    tags: bytes
+    words: set[bytes]
+    names: set[bytes]
+
+
+def understand(
+    language: str | None, data: bytes, *, text: bool = True, tags: FileTags | None = None
+) -> Content:
+    """Read a file's bytes (no binary). `text` False leaves the words out; `tags` are known already."""
+    flags = 0
+    if roles.is_generated(data):
+        flags |= GENERATED
+    if roles.has_long_lines(data):
+        flags |= LONG_LINES
+        if language in roles.MAY_BE_MINIFIED:
+            language = None
+    if language is not None and len(data) > roles.MAX_PARSED:
+        language = None
+        flags |= ONLY_TEXT
+    definitions: Sequence[Row] = ()
+    imports: Sequence[Row] = ()
+    if language is not None:
+        if tags is not None:
+            definitions = [_row(found) for found in tags.definitions]
+            imports = [(found.module, found.line, found.names) for found in tags.imports]
+            broken = tags.broken
+        else:
+            from agent_ls.workspace.index.tags import definitions_and_imports
+
+            definitions, imports, broken = definitions_and_imports(language, data)
+        if broken:
+            flags |= BROKEN
+    packed = b""
+    if definitions or imports:
+        packed = zlib.compress(marshal.dumps((list(definitions), list(imports)), _MARSHAL), _LEVEL)
+    words = words_of(data) if text else set()
+    names = {row[0].encode("utf-8", "replace").replace(b"\n", b" ") for row in definitions}
+    return Content(len(data), language, flags, packed, words, names)
+
+
+def _row(d: Definition) -> Row:
+    return (d.name, d.kind, d.line, d.name_line, d.column, d.end_line, d.container, d.signature, d.doc)
+
+
+def unpack(packed: bytes) -> tuple[list[Row], list[Row]]:
+    """The rows of definitions and imports. Raises zlib.error for damaged data."""
+    if not packed:
+        return [], []
+    definitions, imports = marshal.loads(zlib.decompress(packed))
+    return definitions, imports
+
+
+def definition(row: Row) -> Definition:
+    """The definition that a row stands for."""
+    from agent_ls.workspace.index.records import Definition
+
+    return Definition(*row)
+
+
+def import_(row: Row) -> Import:
+    """The import that a row stands for."""
+    from agent_ls.workspace.index.records import Import
+
+    return Import(*row)

@@ -1,0 +1,159 @@
+"""Finds terms in the database's segments and in what is pending; keeps what it has unpacked for a while."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from agent_ls.workspace.index.content import unpack
+from agent_ls.workspace.index.fragments import Fragments
+from agent_ls.workspace.index.postings import NAMES, WORDS, Pending, Terms
+from agent_ls.workspace.index.store import Store
+
+_CACHED_BYTES = 6_000_000
+
+
+class _Cache:
+    """The most recently used values, up to a number of bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held = 0
+        self._values: dict[Any, tuple[int, Any]] = {}
+
+    def get(self, key: Any) -> Any:
+        found = self._values.pop(key, None)
+        if found is None:
+            return None
+        self._values[key] = found
+        return found[1]
+
+    def put(self, key: Any, size: int, value: Any) -> None:
+        self._values[key] = (size, value)
+        self._held += size
+        while self._held > self._limit and len(self._values) > 1:
+            oldest = next(iter(self._values))
+            self._held -= self._values.pop(oldest)[0]
+
+    def clear(self) -> None:
+        self._values.clear()
+        self._held = 0
+
+
+class Lookup:
+    """Reads of one store; the caller holds a lock, and a read transaction where several must agree."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._segments: list[int] = []
+        self._documents: dict[int, array[int]] = {}
+        self._chunks = _Cache(_CACHED_BYTES)
+        self._tags = _Cache(_CACHED_BYTES)
+        self._pending: dict[int, Pending] | None = None
+        self._last_pending = 0
+        self._dictionaries: dict[tuple[int, int], Fragments] = {}
+        self._loaded = False
+
+    def changed(self, *, segments: bool = True) -> None:
+        """Somebody has written; `segments` False: only new documents are pending."""
+        if segments:
+            self._loaded = False
+
+    def _load(self) -> None:
+        if not self._loaded:
+            self._loaded = True
+            segments = [number for number, _ in self._store.segments()]
+            if segments != self._segments:
+                self._segments = segments
+                self._pending = None
+                self._documents = {n: found for n, found in self._documents.items() if n in segments}
+                self._dictionaries = {k: v for k, v in self._dictionaries.items() if k[0] in segments}
+                self._chunks.clear()
+        if self._pending is None:
+            self._pending = {WORDS: Pending(), NAMES: Pending()}
+            self._last_pending = 0
+        for number, words, names in self._store.pending(self._last_pending):
+            self._pending[WORDS].add(number, words)
+            self._pending[NAMES].add(number, names)
+            self._last_pending = number
+
+    def _documents_of(self, segment: int) -> array[int]:
+        found = self._documents.get(segment)
+        if found is None:
+            found = self._store.segment_documents(segment) or array("I")
+            self._documents[segment] = found
+        return found
+
+    def _terms(self, segment: int, kind: int, term: bytes) -> Terms | None:
+        number = self._store.chunk_number(segment, kind, term)
+        if number is None:
+            return None
+        found: Terms | None = self._chunks.get(number)
+        if found is None:
+            stored = self._store.chunk(number)
+            if stored is None:
+                return None
+            found = Terms(*stored)
+            self._chunks.put(number, found.size, found)
+        return found
+
+    def ids(self, kind: int, term: bytes) -> set[int]:
+        """The contents that a term stands in (dead ones among them)."""
+        self._load()
+        found: set[int] = set()
+        for segment in self._segments:
+            terms = self._terms(segment, kind, term)
+            if terms is not None and (places := terms.documents(term)):
+                documents = self._documents_of(segment)
+                found.update(documents[place] for place in places)
+        assert self._pending is not None
+        found.update(self._pending[kind].documents(term))
+        return found
+
+    def fragments(self, kind: int) -> Iterator[Fragments]:
+        """All terms of a kind; some in several of the texts."""
+        import zlib
+
+        self._load()
+        for segment in self._segments:
+            text = self._dictionaries.get((segment, kind))
+            if text is None:
+                parts = [zlib.decompress(terms) for terms in self._store.chunk_terms(segment, kind)]
+                text = Fragments(b"\n" + b"\n".join(parts) + b"\n")
+                self._dictionaries[segment, kind] = text
+            yield text
+        assert self._pending is not None
+        yield Fragments(self._pending[kind].text())
+
+    def all_terms(self, kind: int) -> Iterator[tuple[bytes, Iterable[int]]]:
+        """Every term of the segments with its contents, then those of what is pending; a term comes once per
+        place that holds it."""
+        self._load()
+        for segment in self._segments:
+            documents = self._documents_of(segment)
+            for stored in self._store.chunks(segment, kind):
+                for term, places in Terms(*stored):
+                    yield term, [documents[place] for place in places]
+        for number, words, names in self._store.pending():
+            for term in (words if kind == WORDS else names).split(b"\n"):
+                yield term, (number,)
+
+    def tags(self, blob: int) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The rows of definitions and imports of a content."""
+        found: tuple[Sequence[Any], Sequence[Any]] | None = self._tags.get(blob)
+        if found is None:
+            packed = self._store.tags(blob)
+            if packed is None:
+                return (), ()
+            found = unpack(packed)
+            self._tags.put(blob, 400 + 12 * len(packed), found)
+        return found
+
+    def key(self, blob: int) -> bytes | None:
+        """What a content is stored under."""
+        return self._store.blob_key(blob)
+
+    def infos(self, blobs: Iterable[int] | None = None) -> dict[int, tuple[int, str | None, int]]:
+        """Size, language and flags of contents, or of all."""
+        return self._store.blob_infos(blobs)

@@ -1,0 +1,103 @@
+"""Which files of a listing are indexed, and what kind of file each is: by its name, then by its bytes."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+from typing import Literal
+
+from agent_ls.workspace._grep import BOMS
+from agent_ls.workspace.paths import _SECRET_NAMES, TEMPORARY_PREFIX, is_secret_path
+
+Role = Literal["source", "generated", "minified", "vendored"]
+
+MAX_PARSED = 1_000_000
+"""Larger files (bytes) are searched as text only."""
+MAX_TEXT = 5_000_000
+"""Larger files (bytes) are left out."""
+
+BINARY = "binary"
+TOO_LARGE = f"larger than {MAX_TEXT // 1_000_000} MB"
+ONLY_TEXT = f"larger than {MAX_PARSED // 1_000_000} MB: searched as text, definitions are not read"
+SECRET = "its name promises secrets"
+NOT_UTF8 = "its name is not UTF-8"
+NOT_REGULAR = "not a regular file"
+UNREADABLE = "can't be read"
+LINK = "a symbolic link"
+BEHIND_LINK = "behind a symbolic link"
+FOREIGN = "a folder of another repository"
+CRASHED = "the parser crashed on it"
+
+_HEAD = 8192
+_MARKED = 2000
+_GENERATED = re.compile(
+    rb"@generated\b|\bDO NOT (?:EDIT|MODIFY)\b|\b[Aa]uto-?[Gg]enerated\b|\bautomatically generated\b"
+    rb"|\bGENERATED (?:CODE|FILE)\b|\b[Gg]enerated by (?:the )?(?:protoc|protocol buffer|thrift|swagger"
+    rb"|openapi|antlr|bison|flex|swig|cython|django)\b"
+    rb"|\bThis (?:file|code) (?:was|is) (?:auto)?generated\b",
+)
+_GENERATED_NAME = re.compile(
+    r"(?:_pb2(?:_grpc)?\.pyi?|\.pb\.(?:go|cc|h)|\.(?:g|freezed)\.dart|[._]generated\.\w+|\.designer\.cs|\.g\.cs"
+    r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|yarn\.lock|poetry\.lock|uv\.lock|"
+    r"pipfile\.lock|cargo\.lock|composer\.lock|gemfile\.lock|go\.sum|pdm\.lock|bun\.lockb?))$",
+    re.IGNORECASE,
+)
+_MINIFIED_NAME = re.compile(r"[.-]min\.(?:js|mjs|cjs|css)$|\.bundle\.js$", re.IGNORECASE)
+_MINIFIABLE_NAME = re.compile(r"\.(?:[mc]?[jt]s|[jt]sx|css)$", re.IGNORECASE)
+MAY_BE_MINIFIED = frozenset({"javascript", "typescript", "tsx"})
+"""Languages whose files are not parsed when their lines are that long."""
+_LONG_LINES = 400
+_VENDORED = re.compile(
+    r"(?:^|/)(?:vendor|vendored|_vendor|node_modules|third[_-]party|3rd[_-]?party|bower_components|site-packages"
+    r"|jspm_packages|\.?venv|\.yarn|Pods|Carthage|Godeps)/",
+)
+_MAY_BE_SECRET = re.compile(
+    r"(?:^|.*/)(?:\.(?:aws|ssh|gnupg|azure|kube|docker|config)/.*|(?:credential|secret)s?[^/]*|(?:"
+    + "|".join(translate(pattern).replace(".*", "[^/]*") for pattern in _SECRET_NAMES)
+    + r"))\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def refused_name(path: str) -> str | None:
+    """Why a file is left out by its name alone, or None (`is_secret_path`, quick for those that aren't)."""
+    if not path.isascii():
+        try:
+            path.encode("utf-8")
+        except UnicodeEncodeError:
+            return NOT_UTF8
+        if is_secret_path(path):
+            return SECRET
+    elif _MAY_BE_SECRET.match(path) and is_secret_path(path):
+        return SECRET
+    if TEMPORARY_PREFIX in path and path.rsplit("/", 1)[-1].startswith(TEMPORARY_PREFIX):
+        return NOT_REGULAR
+    return None
+
+
+def is_binary(data: bytes) -> bool:
+    """Is it no text: a NUL near the start, unless a byte order mark says UTF-16 or UTF-32?"""
+    return b"\0" in data[:_HEAD] and not data.startswith(BOMS)
+
+
+def is_generated(data: bytes) -> bool:
+    """Does the text say near its start that a program wrote it?"""
+    return _GENERATED.search(data, 0, _MARKED) is not None
+
+
+def has_long_lines(data: bytes) -> bool:
+    """Are its lines, on average, longer than anybody writes?"""
+    if len(data) < _LONG_LINES * 2:
+        return False
+    return len(data) > _LONG_LINES * (data.count(b"\n") + data.count(b"\r") + 1)
+
+
+def role_of(path: str, generated: bool, long_lines: bool) -> Role:
+    """Who wrote the file, by its name and what its bytes told."""
+    if _VENDORED.search(path):
+        return "vendored"
+    if _MINIFIED_NAME.search(path) or (long_lines and _MINIFIABLE_NAME.search(path)):
+        return "minified"
+    if generated or _GENERATED_NAME.search(path):
+        return "generated"
+    return "source"

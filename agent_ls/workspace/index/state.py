@@ -1,0 +1,76 @@
+"""What one moment of the index looks like from a process: paths and their contents, and the open buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent_ls.workspace.index.content import Content
+from agent_ls.workspace.index.store import Entry
+
+
+class Overlay(NamedTuple):
+    """An editor's unsaved text."""
+
+    data: bytes
+    content: Content
+
+
+class State:
+    """Never changed once it is published; `version` grows from one to the next."""
+
+    __slots__ = ("_by_blob", "entries", "listing_skipped", "overlays", "version")
+
+    def __init__(
+        self,
+        version: int,
+        entries: dict[str, Entry],
+        overlays: Mapping[str, Overlay],
+        listing_skipped: Mapping[str, str],
+        by_blob: dict[int, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.version = version
+        self.entries = entries
+        self.overlays = overlays
+        self.listing_skipped = listing_skipped
+        self._by_blob = by_blob
+
+    @property
+    def by_blob(self) -> dict[int, tuple[str, ...]]:
+        """Content -> the paths that have it."""
+        if self._by_blob is None:
+            found: dict[int, tuple[str, ...]] = {}
+            for path, entry in self.entries.items():
+                if entry.blob:
+                    found[entry.blob] = (*found.get(entry.blob, ()), path)
+            self._by_blob = found
+        return self._by_blob
+
+    def with_entries(
+        self,
+        put: Mapping[str, Entry],
+        removed: Iterable[str],
+        listing_skipped: Mapping[str, str] | None = None,
+    ) -> State:
+        """The next state, with some paths changed and some gone."""
+        entries = dict(self.entries)
+        removed = list(removed)
+        by_blob = None
+        if self._by_blob is not None and len(put) + len(removed) < 50:
+            by_blob = dict(self._by_blob)
+            for path in (*put, *removed):
+                old = entries.get(path)
+                if old is not None and old.blob:
+                    by_blob[old.blob] = tuple(other for other in by_blob[old.blob] if other != path)
+            for path, entry in put.items():
+                if entry.blob:
+                    by_blob[entry.blob] = (*by_blob.get(entry.blob, ()), path)
+        entries.update(put)
+        for path in removed:
+            entries.pop(path, None)
+        skipped = self.listing_skipped if listing_skipped is None else listing_skipped
+        return State(self.version + 1, entries, self.overlays, skipped, by_blob)
+
+    def with_overlays(self, overlays: Mapping[str, Overlay]) -> State:
+        """The next state with other buffers open."""
+        return State(self.version + 1, self.entries, overlays, self.listing_skipped, self._by_blob)

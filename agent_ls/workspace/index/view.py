@@ -1,0 +1,269 @@
+"""One snapshot of the index, for answers."""
+
+# Plain strings instead of Path objects, since this runs for every file or at every start.
+# ruff: noqa: PTH123
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_ls.workspace.index import roles
+from agent_ls.workspace.index.content import GENERATED, LONG_LINES, ONLY_TEXT, unpack
+from agent_ls.workspace.index.fragments import Fragments
+from agent_ls.workspace.index.hashing import UNSURE, signature
+from agent_ls.workspace.index.postings import NAMES, WORDS
+from agent_ls.workspace.index.records import Definition, FileInfo, Found, Import, Skipped
+from agent_ls.workspace.index.state import State
+
+if TYPE_CHECKING:
+    from agent_ls.workspace.index.index import Index
+    from agent_ls.workspace.index.lookup import Lookup
+    from agent_ls.workspace.index.tags import DefinitionRow
+
+_T = TypeVar("_T")
+
+_BATCH = 500
+"""So many words are looked up in one transaction."""
+
+
+class View:
+    """What the index says at one moment. Cheap; ask for another one for fresh answers.
+
+    Thread-safe. Only `text` looks at the disk: should a file have changed, the index takes that in first, and
+    this view goes on from there.
+    """
+
+    def __init__(self, index: Index, state: State) -> None:
+        self._index = index
+        self._state = state
+        self._infos: dict[str, FileInfo] | None = None
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of the index."""
+        return self._state.version
+
+    # files
+
+    def files(self) -> Sequence[FileInfo]:
+        """All files of the index, by path."""
+        return list(self._files().values())
+
+    def file(self, path: str) -> FileInfo | None:
+        """What is known of one file; None when it is not in the index."""
+        if self._infos is not None:
+            return self._infos.get(path)
+        overlay = self._state.overlays.get(path)
+        if overlay is not None:
+            content = overlay.content
+            return _info(path, content.size, content.language, content.flags)
+        entry = self._state.entries.get(path)
+        if entry is None or not entry[0]:
+            return None
+        found = self._read(lambda lookup: lookup.infos((entry[0],)))
+        return _info(path, *found[entry[0]]) if entry[0] in found else None
+
+    def _files(self) -> dict[str, FileInfo]:
+        if self._infos is None:
+            known = self._read(lambda lookup: lookup.infos())
+            overlays = self._state.overlays
+            found = {}
+            for path in sorted(self._state.entries.keys() | overlays.keys()):
+                if path in overlays:
+                    content = overlays[path].content
+                    found[path] = _info(path, content.size, content.language, content.flags)
+                elif (blob := self._state.entries[path][0]) in known:
+                    found[path] = _info(path, *known[blob])
+            self._infos = found
+        return self._infos
+
+    def skipped(self) -> Sequence[Skipped]:
+        """Files and folders that are left out or not read fully, and why. A name that is no UTF-8 shows with
+        escapes."""
+        found = dict(self._state.listing_skipped)
+        known = self._read(lambda lookup: lookup.infos())
+        for path, (blob, _, reason) in self._state.entries.items():
+            if path in self._state.overlays:
+                continue
+            if reason is not None:
+                found[path] = reason
+            elif blob in known and known[blob][2] & ONLY_TEXT:
+                found[path] = roles.ONLY_TEXT
+        return [Skipped(_printable(path), reason) for path, reason in sorted(found.items())]
+
+    def text(self, path: str) -> bytes:
+        """The bytes that the answers are about: an open buffer's, else the file's. One that has changed is
+        indexed first. b"" for what has gone or is not in the index."""
+        overlay = self._state.overlays.get(path)
+        if overlay is not None:
+            return overlay.data
+        entry = self._state.entries.get(path)
+        if entry is None or not entry[0]:
+            return b""
+        try:
+            with open(f"{self._index.root}/{path}", "rb", buffering=0) as file:
+                before = os.fstat(file.fileno())
+                data = file.read(roles.MAX_TEXT + 1)
+                after = os.fstat(file.fileno())
+            if entry[1] != UNSURE and signature(after, entry[0]) == entry[1] and before.st_size == len(data):
+                return data
+        except OSError:
+            pass
+        self._state = self._index.follow(path)
+        self._infos = None
+        return self._index.current_bytes(path)
+
+    # symbols
+
+    def definitions(self, name: str) -> list[Found]:
+        """Where something of exactly this (last) name is defined, by path and line."""
+        term = name.encode("utf-8", "replace")
+        found: list[Found] = []
+        state = self._state
+
+        def collect(lookup: Lookup) -> None:
+            for blob in lookup.ids(NAMES, term):
+                paths = state.by_blob.get(blob)
+                if paths:
+                    rows = [row for row in lookup.tags(blob)[0] if row[0] == name]
+                    for path in paths:
+                        if path not in state.overlays:
+                            found.extend(Found(path, Definition(*row)) for row in rows)
+
+        self._read(collect)
+        for path, overlay in state.overlays.items():
+            if term in overlay.content.names:
+                rows = [row for row in unpack(overlay.content.tags)[0] if row[0] == name]
+                found.extend(Found(path, Definition(*row)) for row in rows)
+        if len(found) > 1:
+            found.sort(key=lambda item: (item.path, item.definition.line))
+        return found
+
+    def names(self) -> Collection[str]:
+        """All defined names."""
+        found: set[bytes] = set()
+        state = self._state
+
+        def collect(lookup: Lookup) -> None:
+            live = self._live()
+            for term, blobs in lookup.all_terms(NAMES):
+                if term not in found and not live.isdisjoint(blobs):
+                    found.add(term)
+
+        self._read(collect)
+        for overlay in state.overlays.values():
+            found |= overlay.content.names
+        found.discard(b"")
+        return {term.decode("utf-8", "replace") for term in found}
+
+    def _live(self) -> set[int]:
+        """Contents that some path shows from the disk."""
+        state = self._state
+        if not state.overlays:
+            return set(state.by_blob)
+        return {
+            blob for blob, paths in state.by_blob.items() if any(path not in state.overlays for path in paths)
+        }
+
+    def files_defining(self, name: str) -> frozenset[str]:
+        """The files that define something of exactly this (last) name."""
+        term = name.encode("utf-8", "replace")
+        state = self._state
+        blobs = self._read(lambda lookup: lookup.ids(NAMES, term))
+        found = {path for blob in blobs for path in state.by_blob.get(blob, ())}
+        if state.overlays:
+            found -= state.overlays.keys()
+            found.update(path for path, overlay in state.overlays.items() if term in overlay.content.names)
+        return frozenset(found)
+
+    def definition_rows(self, path: str) -> Sequence[DefinitionRow]:
+        """As `outline`, in plain tuples of a Definition's fields: for many files."""
+        rows: Sequence[DefinitionRow] = self._tags(path)[0]
+        return rows
+
+    def outline(self, path: str) -> list[Definition]:
+        """The definitions of a file, by line."""
+        return [Definition(*row) for row in self._tags(path)[0]]
+
+    def imports(self, path: str) -> list[Import]:
+        """What a file takes from elsewhere."""
+        return [Import(*row) for row in self._tags(path)[1]]
+
+    def _tags(self, path: str) -> tuple[Sequence[Any], Sequence[Any]]:
+        overlay = self._state.overlays.get(path)
+        if overlay is not None:
+            return unpack(overlay.content.tags)
+        entry = self._state.entries.get(path)
+        if entry is None or not entry[0]:
+            return (), ()
+        blob = entry[0]
+        return self._read(lambda lookup: lookup.tags(blob))
+
+    # words
+
+    def words(self, fragment: str, fold: bool | None = None) -> list[str]:
+        """Words of the index that contain `fragment`. With `fold` (None: when the fragment is in small
+        letters) whatever their case, and some more that may be meant (see `Fragments`). Some may stand in no
+        file any more; `files_with` tells."""
+        return self._terms_like(WORDS, fragment, fragment == fragment.lower() if fold is None else fold)
+
+    def names_like(self, fragment: str, fold: bool = True) -> list[str]:
+        """Defined names that contain `fragment`, as `words`; some may be defined no more."""
+        return self._terms_like(NAMES, fragment, fold)
+
+    def _terms_like(self, kind: int, fragment: str, fold: bool) -> list[str]:
+        found: set[bytes] = set()
+        asked = fragment.lower() if fold else fragment
+
+        def collect(lookup: Lookup) -> None:
+            for fragments in lookup.fragments(kind):
+                found.update(fragments.containing(asked, fold=fold))
+
+        self._read(collect)
+        for overlay in self._state.overlays.values():
+            terms = overlay.content.words if kind == WORDS else overlay.content.names
+            found.update(Fragments(b"\n" + b"\n".join(terms) + b"\n").containing(asked, fold=fold))
+        found.discard(b"\x01")
+        return sorted(term.decode("utf-8", "replace") for term in found)
+
+    def files_with(self, word: str) -> frozenset[str]:
+        """The files whose text has this word (a whole token as `words.words_of` splits them)."""
+        return frozenset(path for _word, paths in self.postings((word,)) for path in paths)
+
+    def postings(self, words: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]:
+        """Each word with the files that have it, by path, in the order of the words; a word in no file is
+        left out."""
+        every = sorted(set(words))
+        for start in range(0, len(every), _BATCH):
+            yield from self._postings(every[start : start + _BATCH])
+
+    def _postings(self, words: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+        terms = [(word.encode("utf-8", "replace"), word) for word in words]
+
+        def collect(lookup: Lookup) -> list[set[int]]:
+            return [lookup.ids(WORDS, term) for term, _word in terms]
+
+        by_blob, overlays = self._state.by_blob, self._state.overlays
+        for (term, word), blobs in zip(terms, self._read(collect), strict=True):
+            found = [path for blob in blobs for path in by_blob.get(blob, ())]
+            if overlays:
+                found = [path for path in found if path not in overlays]
+                found += (path for path, overlay in overlays.items() if term in overlay.content.words)
+            if found:
+                found.sort()
+                yield word, found
+
+    def _read(self, action: Callable[[Lookup], _T]) -> _T:
+        return self._index.read(action)
+
+
+def _info(path: str, size: int, language: str | None, flags: int) -> FileInfo:
+    return FileInfo(
+        path, size, language, roles.role_of(path, bool(flags & GENERATED), bool(flags & LONG_LINES))
+    )
+
+
+def _printable(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
