@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fix": ("fix", "Fix an issue or failing tests on a new branch, and prove it."),
     "demo": ("demo", "Watch a bundled sample repository being fixed."),
     "test": ("tests", "Run the tests and print parsed results."),
+    "index": ("index", "Index the repository, and say what the index holds."),
     "search": ("code", "Search text in the repository."),
     "symbols": ("code", "Find definitions by name."),
     "locate": ("code", "Rank the code lines most likely at fault for failing tests."),

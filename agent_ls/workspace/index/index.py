@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agent_ls.workspace.index.view import View
 
 _T = TypeVar("_T")
+_WRITES_BETWEEN_CHECKS = 16
 _IGNORE_FILES = (".gitignore",)
 _EARLY_INDEX_BYTES = 60_000
 """A git index of this size promises enough to parse that workers are started before the files are listed."""
@@ -67,6 +68,8 @@ class Index:
         self.root = root
         self.note: str | None = None
         """Why nothing is kept on disk, if so."""
+        self.on_progress: Callable[[int, int], None] | None = None
+        """Told during larger updates how many files are done, and of how many."""
         self._location = location
         self._cancel = cancel
         self._lock = threading.RLock()
@@ -82,6 +85,8 @@ class Index:
         self._stale: set[str] = set()
         self._refreshed = False
         self._closed = False
+        self._writes = 0
+        self._tidying: threading.Thread | None = None
         self._lookup: Lookup | None = None
         if location is None:
             self._in_memory(None)
@@ -112,6 +117,8 @@ class Index:
         """Let go of the database; the index can't be used any more."""
         with self._lock:
             self._closed = True
+            if self._tidying is not None:
+                self._tidying.join()
             if self._store is not None:
                 self._store.close()
                 self._store = None
@@ -370,7 +377,13 @@ class Index:
             now = int(time.time())
             self._tree = self._tree or store.add_tree(os.fsencode(self.root), now)
             updater = Updater(
-                store, self.root, self._algorithm, git=self._git, text=self._text, cancel=self._cancel
+                store,
+                self.root,
+                self._algorithm,
+                git=self._git,
+                text=self._text,
+                cancel=self._cancel,
+                on_progress=self.on_progress,
             )
             outcome = updater.run(examined.candidates)
             put = {**examined.refused, **outcome.put}
@@ -382,10 +395,33 @@ class Index:
         assert self._lookup is not None
         self._lookup.changed(segments=outcome.parsed > 1)
         changed = self._accept(put, gone, skipped)
+        self._maintain(outcome.parsed)
         return Refreshed(
             self._state.version, changed, tuple(sorted(gone)), outcome.read, outcome.parsed,
             time.perf_counter() - started,
         )  # fmt: skip
+
+    def _maintain(self, parsed: int) -> None:
+        """Now and then, tidy up: after a large change at once, else beside the work."""
+        from agent_ls.workspace.index import maintain
+
+        store = self._store
+        assert store is not None
+        self._writes += 1
+        large = parsed >= maintain.PENDING_DOCUMENTS
+        if not (large or self._writes % _WRITES_BETWEEN_CHECKS == 0) or (
+            self._tidying is not None and self._tidying.is_alive()
+        ):
+            return
+        if large or (store.path is None and maintain.is_due(store)):
+            maintain.tidy(store, self._tree)
+            assert self._lookup is not None
+            self._lookup.changed()
+        elif store.path is not None and maintain.is_due(store):
+            self._tidying = threading.Thread(
+                target=_tidy, args=(store.path, self._tree), name="index-tidy", daemon=True
+            )
+            self._tidying.start()
 
     def _accept(
         self, put: dict[str, Entry], gone: set[str], skipped: dict[str, str] | None
@@ -494,6 +530,7 @@ class Index:
                     text=self._text,
                     pool=pool,
                     cancel=self._cancel,
+                    on_progress=self.on_progress,
                 )
                 outcome = updater.run(examined.candidates)
                 put = {**examined.refused, **outcome.put}
@@ -512,6 +549,18 @@ class Index:
             self._state.version, tuple(sorted(put)), (), outcome.read, outcome.parsed,
             time.perf_counter() - started,
         )  # fmt: skip
+
+
+def _tidy(path: Path, tree: int) -> None:
+    from agent_ls.workspace.index import maintain
+
+    # Should anything be wrong with the database, the next refresh comes upon it.
+    with contextlib.suppress(*DAMAGE, Unusable, OSError):
+        store = Store(path)
+        try:
+            maintain.tidy(store, tree)
+        finally:
+            store.close()
 
 
 def _is_rule(path: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -136,6 +136,7 @@ class Updater:
         text: bool = True,
         pool: WorkerPool | None = None,
         cancel: CancelToken | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._store = store
         self._root = root
@@ -144,6 +145,8 @@ class Updater:
         self._text = text
         self._pool = pool
         self._cancel = cancel
+        self._on_progress = on_progress
+        self._total = 0
         self._put: dict[str, Entry] = {}
         self._gone: list[str] = []
         self._read = 0
@@ -156,6 +159,7 @@ class Updater:
         """
         from agent_ls.workspace.grammars import language_of
 
+        self._total = len(candidates)
         if len(candidates) >= _GIT_IDS and self._git and self._store.blob_count():
             candidates = self._by_git(candidates)
         languages = {candidate.path: language_of(candidate.path) for candidate in candidates}
@@ -272,6 +276,8 @@ class Updater:
                 blob = self._take(candidates[result[0]].path, result)
                 if blob is not None:
                     blobs[result[0]] = blob
+            if self._on_progress is not None:
+                self._on_progress(len(self._put), self._total)
 
         settings = (str(self._root), self._algorithm, self._text)
         with self._pool or WorkerPool(self._cancel) as pool:

@@ -1,0 +1,140 @@
+"""`agent-ls index`: build the workspace index or bring it up to date, and say what is in it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent_ls.cli.options import Context, common
+from agent_ls.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent_ls.workspace.index.view import View
+
+_SHOWN_PER_REASON = 3
+
+
+@click.command()
+@click.option("--rebuild", is_flag=True, help="Forget what is there and index everything anew.")
+@common
+def index(rebuild: bool, **given: Any) -> int:
+    """Index the repository's files, or bring the index up to date.
+
+    Other commands do so by themselves; this one shows what the index holds and what it leaves out.
+    """
+    context = Context.of(given)
+    root = _root(context)
+
+    from agent_ls.cli.output import emit_json, only_json_on_stdout
+    from agent_ls.cli.signals import cancel_on_signals
+    from agent_ls.workspace.index.index import open_index
+
+    started = time.perf_counter()
+    with (
+        only_json_on_stdout(context.as_json),
+        cancel_on_signals() as cancel,
+        open_index(root, cancel=cancel) as opened,
+    ):
+        with _progress(quiet=context.quiet or context.as_json) as update:
+            opened.on_progress = update
+            done = opened.rebuild() if rebuild else opened.refresh()
+        seconds = time.perf_counter() - started
+        view = opened.view()
+        skipped = view.skipped()
+        if context.as_json:
+            languages = Counter(file.language or "text" for file in view.files())
+            document = {
+                "schema": 1,
+                "files": len(view.files()),
+                "skipped": [{"path": each.path, "reason": each.reason} for each in skipped],
+                "seconds": round(seconds, 3),
+                "database": None if opened.note else str(opened.database),
+                "database_bytes": opened.database_bytes,
+                "languages": dict(sorted(languages.items())),
+                "changed": len(done.changed),
+                "removed": len(done.removed),
+                "parsed": done.parsed,
+                "note": opened.note,
+            }
+            emit_json(document)
+            return 0
+        if opened.note:
+            sys.stderr.write(f"{opened.note}\n")
+        where = "in memory" if opened.note else str(opened.database)
+        _show(view, seconds, f"{opened.database_bytes / 1e6:.1f} MB, {where}", context.verbose)
+    return 0
+
+
+def _root(context: Context) -> Path:
+    """The repository's root; a folder outside any repository stands for itself."""
+    from agent_ls.workspace.index.scan import git_output
+
+    if not context.repo.is_dir():
+        raise UsageError(f"{context.repo} is not a directory", "Name a repository with --repo DIR.")
+    if git_output(context.repo, "rev-parse", "--git-dir") is None:
+        return context.repo
+    return context.repository().root
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on a terminal, from the first tenth of a second on; elsewhere nothing."""
+    from agent_ls.cli.output import console, is_terminal
+
+    if quiet or not is_terminal(sys.stderr):
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("files"),
+        console=console(sys.stderr),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("Indexing", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _show(view: View, seconds: float, database: str, verbose: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from agent_ls.cli.output import console, visible
+
+    out = console(sys.stdout)
+    files = view.files()
+    table = Table(box=None, pad_edge=False)
+    table.add_column("language")
+    table.add_column("files", justify="right")
+    table.add_column("kB", justify="right")
+    counts = Counter(file.language or "text" for file in files)
+    for language, count in counts.most_common():
+        size = sum(file.size for file in files if (file.language or "text") == language)
+        table.add_row(language, f"{count:,}", f"{size / 1000:,.0f}")
+    out.print(f"{len(files):,} files in {seconds:.2f} s; database {database}", soft_wrap=True)
+    out.print(table)
+    roles = Counter(file.role for file in files if file.role != "source")
+    if roles:
+        said = ", ".join(f"{count:,} {role}" for role, count in roles.most_common())
+        out.print(f"not written by hand: {said}")
+    skipped = view.skipped()
+    if not skipped:
+        return
+    out.print(f"left out or not read fully: {len(skipped):,}")
+    for reason, count in Counter(each.reason for each in skipped).most_common():
+        paths = [each.path for each in skipped if each.reason == reason]
+        shown = paths if verbose else paths[:_SHOWN_PER_REASON]
+        more = f" and {count - len(shown):,} more" if count > len(shown) else ""
+        line = Text(f"  {visible(reason)}: {count:,} ({', '.join(map(visible, shown))}{more})")
+        out.print(line, soft_wrap=True)
