@@ -171,6 +171,9 @@ LANGUAGES: dict[str, Language] = {
         },
     ),
     "bash": Language(("tree_sitter_bash", "language"), (".sh", ".bash"), {"function_definition": "function"}),
+    "kotlin": Language(("tree_sitter_kotlin", "language"), (".kt", ".kts")),
+    "swift": Language(("tree_sitter_swift", "language"), (".swift",)),
+    "scala": Language(("tree_sitter_scala", "language"), (".scala", ".sc")),
     "json": Language(("tree_sitter_json", "language"), (".json",)),
 }
 

@@ -10,9 +10,10 @@ import re
 FUNCTIONS = frozenset({"function", "method", "constructor"})
 _VALUES = frozenset({"variable", "constant", "field", "property"})
 _TYPES = frozenset(
-    {"class", "interface", "struct", "trait", "enum", "union", "object", "protocol", "extension", "container",
-     "actor"}
+    {"class", "interface", "struct", "trait", "enum", "union", "object", "protocol", "container", "member"}
 )  # fmt: skip
+_FREE_METHODS = frozenset({"ruby", "javascript", "typescript", "tsx"})
+"""Languages whose grammar has methods outside types."""
 
 _SIGNATURE = 200
 _HEAD_BYTES = 4 * _SIGNATURE + 400
@@ -50,11 +51,23 @@ def shape(
     if kind == "function":
         if inside in _TYPES:
             kind = "method"
-    elif kind == "method" and not owners and (not inside or inside in FUNCTIONS):
+    elif (
+        kind == "method" and language in _FREE_METHODS and not owners and (not inside or inside in FUNCTIONS)
+    ):
         kind = "function"
+    if kind == "variable":
+        if inside in _TYPES and language != "python":
+            kind = "field"
+        if language in ("c", "cpp") and _EXTERN.match(source, source.rfind(b"\n", 0, start) + 1):
+            return None
+    elif kind == "alias":
+        name = name.rstrip("=")
     return kind, name, owners
 
 
+_EXTERN = re.compile(rb"\s*extern\b[^=\n]*$", re.MULTILINE)
+
+_CALL_OPERATOR = re.compile(r"operator ?\( ?\)")
 _TEMPLATE = re.compile(r"<[^<>]*>")
 
 
@@ -65,7 +78,13 @@ def _name(raw: bytes) -> tuple[str, str]:
     if text[:1] in "'\"`":
         text = text.strip("'\"`")
         return ("", "") if not text or "${" in text or len(text) > 100 else (text, "")
+    if not text[:1].isidentifier() and text[:1] not in "\\:~":
+        return text, ""  # an operator as a method's name
+    if text[:1] == ":" and text[:2] != "::":
+        return text[1:].strip("'\""), ""  # Ruby's symbols
     operator = text.find("operator")
+    if operator >= 0 and not _CALL_OPERATOR.match(text, operator):
+        text = text.split("(")[0].rstrip()
     if operator >= 0 and (operator == 0 or text[operator - 1] in ": "):
         head, last = text[:operator], text[operator:]
     else:
@@ -197,3 +216,19 @@ def comment_above(language: str, source: bytes, first: int) -> tuple[str, int]:
 def _short(text: str) -> str:
     text = text.strip()
     return text if len(text) <= _DOC else text[:_DOC] + "…"
+
+
+_MACRO = re.compile(
+    rb"(?<=\bclass )[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?(?= +[A-Za-z_])"
+    rb"|(?<=\bstruct )[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?(?= +[A-Za-z_]\w*\s*(?:final\s*)?[:{<])"
+    rb"|(?<=\benum class )[A-Z][A-Z0-9_]{2,}(?= +[A-Za-z_])"
+    rb"|^[ \t]*(?:[A-Z][A-Z0-9]*_)+(?:EXPORT|API|PUBLIC|NOINLINE|FORCE_INLINE|ALWAYS_INLINE|INLINE|EXTERN"
+    rb"|DEPRECATED|VISIBILITY|NORETURN|NODISCARD|HIDDEN)(?:\([^()\n]*\))?(?=[ \t]+[\w:\[])",
+    re.MULTILINE,
+)
+
+
+def without_macros(source: bytes) -> bytes:
+    """C++ with the macros blanked that stand where only attributes may: the grammar takes them for types
+    and loses the class behind them."""
+    return _MACRO.sub(lambda found: b" " * len(found[0]), source)

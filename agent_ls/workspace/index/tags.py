@@ -7,6 +7,9 @@ records. Their captures:
                         where that starts) and @owner (a container that the definition names itself)
     @container          a node that encloses definitions but is none itself (Rust's impl), with @name
     @outer              decorators, export, template heads: the definition inside starts here
+    @declarator         instead of @name: where the name is to be looked for (C)
+    @head               the node that ends a signature, where there is no body to tell
+    @rest               the definition encloses the rest of the file
     @scope              a block that the cold build looks into (see `_search`)
     @import             a statement that `_tags_imports` reads
     @reference.<kind>   a name that is used; @local one that is bound and hence neither
@@ -20,7 +23,15 @@ from typing import TYPE_CHECKING
 from agent_ls.workspace.grammars import grammar
 from agent_ls.workspace.index._tags_imports import imports_of
 from agent_ls.workspace.index._tags_query import CONTAINER, IMPORT, OUTER, SCOPE, TagQueries, tag_queries
-from agent_ls.workspace.index._tags_text import Lines, comment_above, docstring, shape, signature
+from agent_ls.workspace.index._tags_text import (
+    FUNCTIONS,
+    Lines,
+    comment_above,
+    docstring,
+    shape,
+    signature,
+    without_macros,
+)
 from agent_ls.workspace.index.records import Definition, FileTags, Import, Reference, ReferenceKind
 
 if TYPE_CHECKING:
@@ -36,9 +47,12 @@ _MENTION = re.compile(rb"^[ \t]*(?:async[ \t]|def[ \t]|class[ \t]|import[ \t]|fr
 
 def parse_bytes(language: str, source: bytes, old_tree: Tree | None = None) -> Tree:
     """The syntax tree of `source`. `old_tree` (edited to fit, see tree-sitter's `Tree.edit`) makes it
-    cheaper. Bytes that are no UTF-8 become errors in the tree. Raises KeyError for an unknown language."""
+    cheaper. Bytes that are no UTF-8 become errors in the tree; macros such as `class MY_EXPORT A`, which
+    would too, are blanked (offsets stay). Raises KeyError for an unknown language."""
     from tree_sitter import Parser
 
+    if language == "cpp":
+        source = without_macros(source)
     # A parser of its own each time: they must not be shared between threads.
     parser = Parser(grammar(language))
     return parser.parse(source) if old_tree is None else parser.parse(source, old_tree)
@@ -77,7 +91,7 @@ _Raw = tuple[int, int, int, int, int, int, int, int]
 def _collect(
     language: str, queries: TagQueries, root: Node, source: bytes
 ) -> tuple[list[DefinitionRow], list[ImportRow], set[int]]:
-    """Rows of definitions and imports, and where the definitions' names start (in bytes)."""
+    """Rows of definitions and imports, and where names are bound (in bytes)."""
     raw, statements = _search(queries, root, source)
     raw.sort()
     lines = Lines(source)
@@ -129,10 +143,37 @@ def _search(queries: TagQueries, root: Node, source: bytes) -> tuple[list[_Raw],
                             work.append((body, False))
                         elif _mentions(source, body_start, end):
                             work.append((body, True))
+                elif "head" in found:
+                    body_start = found["head"][0].end_byte
+                if "rest" in found:
+                    end = root.end_byte
                 owner = found["owner"][0].byte_range if "owner" in found else (0, 0)
-                for name in found["name"]:
+                if "declarator" in found:
+                    names = [name for node in found["declarator"] if (name := _declared(node)) is not None]
+                else:
+                    names = found["name"]
+                for name in names:
                     raw.append((start, -end, pattern, *name.byte_range, -body_start, *owner))
     return raw, statements
+
+
+_DECLARED = frozenset(
+    {"identifier", "field_identifier", "type_identifier", "qualified_identifier", "destructor_name",
+     "operator_name", "operator_cast", "template_function", "primitive_type"}
+)  # fmt: skip
+
+
+def _declared(node: Node | None) -> Node | None:
+    """The name inside a C declarator (pointers, arrays, parameter lists around it)."""
+    while node is not None and node.type not in _DECLARED:
+        inner = node.child_by_field_name("declarator")
+        if inner is None:
+            children = node.named_children
+            inner = next((child for child in children if "declarator" in child.type), None)
+            if inner is None:
+                inner = next((child for child in children if child.type in _DECLARED), None)
+        node = inner
+    return node
 
 
 def _mentions(source: bytes, start: int, end: int) -> bool:
@@ -165,18 +206,22 @@ def _definitions(
             continue
         if name_start in names:
             continue
-        # Several names of one statement stand beside each other, not inside.
-        while start >= around[-1][0] or (start, end) == around[-1][3]:
+        names.add(name_start)
+        while start >= around[-1][0]:
             around.pop()
-        _, container, inside, _ = around[-1]
+        # Several names of one statement stand beside each other; what is inside belongs to the first.
+        beside = (start, end) == around[-1][3]
+        _, container, inside, _ = around[-2 if beside else -1]
         found = shape(language, kind, inside, source, name_start, name_end, (owner_start, owner_end))
         if found is None:
             continue
         kind, name, owner = found
-        names.add(name_start)
         if owner:
             container = f"{container}.{owner}" if container else owner
-        around.append((end, f"{container}.{name}" if container else name, kind, (start, end)))
+        if language == "cpp" and container and kind in FUNCTIONS and name == container.rpartition(".")[2]:
+            kind = "constructor"
+        if not beside:
+            around.append((end, f"{container}.{name}" if container else name, kind, (start, end)))
         if kind == CONTAINER:
             continue
         first = outer_start if end <= outer_end and outer_start >= 0 else start

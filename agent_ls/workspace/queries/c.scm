@@ -1,0 +1,3 @@
+; inherits: c_family
+
+(field_declaration declarator: (_) @declarator) @definition.field
