@@ -5,19 +5,17 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
 from difflib import SequenceMatcher
-from functools import cache, lru_cache
-from importlib import import_module
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from agent_ls.workspace.grammars import LANGUAGES, language_of
+from agent_ls.workspace.grammars import grammar, language_of, refined
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Query, Tree
+    from tree_sitter import Node, Tree
 
 _MAX_PROBLEMS = 50
 
@@ -31,14 +29,6 @@ class SyntaxProblem:
     message: str
 
 
-@cache
-def _grammar(language: str) -> Language:
-    from tree_sitter import Language
-
-    module, function = LANGUAGES[language].grammar
-    return Language(getattr(import_module(module), function)())
-
-
 def parse(name: str, text: str) -> tuple[str, Tree] | None:
     """(language, tree) of the text, or None when the file's name names no language that we parse."""
     from tree_sitter import Parser
@@ -47,7 +37,7 @@ def parse(name: str, text: str) -> tuple[str, Tree] | None:
     if language is None:
         return None
     # A parser of its own each time: they must not be shared between threads.
-    return language, Parser(_grammar(language)).parse(text.encode("utf-8", "surrogatepass"))
+    return language, Parser(grammar(language)).parse(text.encode("utf-8", "surrogatepass"))
 
 
 def syntax_errors(path_name: str, text: str) -> list[SyntaxProblem]:
@@ -201,56 +191,18 @@ class Symbol:
 
 def outline(name: str, text: str) -> list[Symbol]:
     """The definitions in the text, outermost first; [] for languages that we don't parse."""
-    parsed = parse(name, text)
-    if parsed is None:
+    from agent_ls.workspace.index.tags import definitions_and_imports
+
+    source = text.encode("utf-8", "surrogatepass")
+    language = refined(language_of(name), source)
+    if language is None:
         return []
-    language, tree = parsed
-    return list(_symbols(language, tree.root_node))
-
-
-@cache
-def _definitions_query(language: str) -> Query | None:
-    from tree_sitter import Query
-
-    grammar = _grammar(language)
-    # Another version of the grammar may lack a node type: the others still count.
-    kinds = [kind for kind in LANGUAGES[language].definitions if grammar.id_for_node_kind(kind, True)]
-    return Query(grammar, " ".join(f"({kind}) @it" for kind in kinds)) if kinds else None
-
-
-def _symbols(language: str, root: Node) -> Iterator[Symbol]:
-    from tree_sitter import QueryCursor
-
-    from agent_ls.workspace.definitions import definition
-
-    query = _definitions_query(language)
-    if query is None:
-        return
-    nodes = QueryCursor(query).captures(root).get("it", [])
-    around: list[tuple[int, tuple[str, ...], str]] = [(root.end_byte, (), "")]
-    for node in sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte)):
-        while len(around) > 1 and node.start_byte >= around[-1][0]:
-            around.pop()
-        _, containers, inside = around[-1]
-        found = definition(language, node, inside)
-        if found is None:
-            continue
-        containers = (*containers, *found.owner)
-        if found.kind != "impl":
-            yield Symbol(
-                found.name,
-                found.kind,
-                found.first.start_point[0] + 1,
-                _last_line(node),
-                ".".join(containers) or None,
-                found.signature,
-            )
-        around.append((node.end_byte, (*containers, found.name), found.kind))
-
-
-def _last_line(node: Node) -> int:
-    row, column = node.end_point
-    return row if column == 0 and row > node.start_point[0] else row + 1
+    return [
+        Symbol(name, kind, line, end_line, container, signature)
+        for name, kind, line, _, _, end_line, container, signature, _ in definitions_and_imports(
+            language, source
+        )[0]
+    ]
 
 
 FUNCTIONS = frozenset({"function", "method", "constructor"})

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_ls.workspace.grammars import LANGUAGES, language_of
-from agent_ls.workspace.syntax import _grammar, enclosing_function, new_errors, outline, syntax_errors
+from agent_ls.workspace.grammars import LANGUAGES
+from agent_ls.workspace.syntax import enclosing_function, new_errors, outline, syntax_errors
 
 OUTLINES = tomllib.loads((Path(__file__).parent / "data" / "outlines.toml").read_text("utf-8"))["case"]
 
@@ -24,19 +24,6 @@ def test_outline(case: dict[str, Any]) -> None:
         for symbol in outline(case["name"], case["text"])
     ]
     assert found == case["symbols"]
-
-
-def test_every_language_with_definitions_has_an_outline_case() -> None:
-    covered = {language_of(case["name"]) for case in OUTLINES}
-    assert {name for name, language in LANGUAGES.items() if language.definitions} <= covered
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_node_types_exist_in_the_installed_grammars(language: str) -> None:
-    grammar = _grammar(language)
-    assert [
-        kind for kind in LANGUAGES[language].definitions if not grammar.id_for_node_kind(kind, True)
-    ] == []
 
 
 @pytest.mark.parametrize(
