@@ -69,6 +69,12 @@ class MemoryView:
         found = Fragments(b"\n".join([b"", *every, b""])).containing(fragment, fold=fold)
         return sorted({word.decode() for word in found})
 
+    def names_like(self, fragment: str, fold: bool = True) -> list[str]:
+        found = Fragments("\n".join(["", *self.names(), ""]).encode()).containing(
+            fragment.lower() if fold else fragment, fold=fold
+        )
+        return sorted({name.decode() for name in found})
+
     def files_with(self, word: str) -> frozenset[str]:
         return frozenset(path for path, words in self._words.items() if word.encode() in words)
 
