@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, field, frozen
 
-from agent_ls.workspace.grammars import language_of
+from agent_ls.workspace.grammars import language_of, refined
 
 if TYPE_CHECKING:
     from tree_sitter import Tree
@@ -113,10 +113,12 @@ class Buffers:
         """A buffer's state and the tree of that very state. Raises KeyError when it is not open."""
         with self._lock:
             buffer = self._open[path]
-            language = language_of(path)
+            language = refined(language_of(path), buffer.text)
             if language is None or len(buffer.text) > MAX_PARSED:
                 return buffer, None
             known = self._trees.get(path)
+            if known is not None and refined(language_of(path), known.text) != language:
+                known = None  # a header that became C++
             if known is None or known.text != buffer.text:
                 known = _parse(language, buffer.text, known)
                 self._trees[path] = known
@@ -131,7 +133,7 @@ class Buffers:
         from agent_ls.workspace.index.tags import tags
 
         buffer, tree = self.parsed(path)
-        language = language_of(path)
+        language = refined(language_of(path), buffer.text)
         if tree is None or language is None:
             return None
         return tags(language, buffer.text, tree=tree, references=references)

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent_ls.workspace.grammars import refined
 from agent_ls.workspace.index import roles
 from agent_ls.workspace.index.words import words_of
 
@@ -53,6 +54,7 @@ def understand(
         flags |= ONLY_TEXT
     definitions: Sequence[Row] = ()
     imports: Sequence[Row] = ()
+    language = refined(language, data)
     if language is not None:
         if tags is not None:
             definitions = [_row(found) for found in tags.definitions]
