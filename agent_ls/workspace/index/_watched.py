@@ -32,6 +32,7 @@ class Pending:
     everything: str | None = None
     """Why all files have to be looked at."""
     switched: bool = False
+    rules: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.paths) or self.everything is not None
@@ -52,7 +53,7 @@ class Pending:
         """Begin anew."""
         self.paths.clear()
         self.everything = None
-        self.switched = False
+        self.switched = self.rules = False
 
 
 class WatchedTree:
@@ -129,7 +130,7 @@ class WatchedTree:
         watch, mask, name = event
         if mask & inotify.OVERFLOW:
             self._pending.all("events were lost")
-            self._repopulate = True
+            self._repopulate = self._pending.rules = True
             return True
         if watch in self._outside:
             return self._take_outside(watch, mask, name)
@@ -152,11 +153,11 @@ class WatchedTree:
         path = f"{folder}/{name}" if folder else name
         if name == ".git":
             self._pending.all("git's folder appeared, went or was replaced")
-            self._repopulate = True
+            self._repopulate = self._pending.rules = True
             return True
         if name == _RULES:
             self._pending.all("the ignore rules changed")
-            self._repopulate = True
+            self._repopulate = self._pending.rules = True
             return True
         if mask & inotify.ISDIR:
             return self._take_folder(path, mask, arrived)
@@ -189,7 +190,7 @@ class WatchedTree:
             return False
         self._pending.all(f"git's {name} changed" if kind != "rules" else "the ignore rules changed")
         if kind == "rules":
-            self._repopulate = True
+            self._repopulate = self._pending.rules = True
         else:
             self._pending.switched = self._retrack = True
         return True

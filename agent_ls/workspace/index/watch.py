@@ -52,11 +52,12 @@ _NO_EVENTS = frozenset(
 @frozen
 class Changes:
     """What changed: files and folders relative to the root, or (`everything`: why) perhaps anything.
-    `switched`: git's HEAD or index is another one."""
+    `switched`: git's HEAD or index is another one; `rules`: what is ignored may be."""
 
     paths: frozenset[str] = frozenset()
     everything: str | None = None
     switched: bool = False
+    rules: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.paths) or self.everything is not None
@@ -147,9 +148,8 @@ class Watcher:
                 everything = self.note or "there are no events that could be waited for"
             elif everything is None and self._tree is not None and self._tree.blind:
                 everything = "some folders can't be watched"
-            taken = Changes(
-                frozenset(pending.paths) if everything is None else frozenset(), everything, pending.switched
-            )
+            paths = frozenset(pending.paths) if everything is None else frozenset()
+            taken = Changes(paths, everything, pending.switched, pending.rules)
             pending.clear()
             return taken
 
