@@ -22,6 +22,8 @@ class MemoryView:
     def __init__(self, files: Mapping[str, bytes], generated: Collection[str] = ()) -> None:
         self.data = {path: data for path, data in files.items() if decoded(data) is not None}
         self.read: list[str] = []
+        self.large: list[str] = []
+        self.open: list[str] = []
         self._words = {path: words_of(data) for path, data in self.data.items()}
         self._generated = generated
 
@@ -81,6 +83,12 @@ class MemoryView:
     def postings(self, words: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]:
         for word in words:
             yield word, sorted(self.files_with(word))
+
+    def large_files(self) -> Sequence[str]:
+        return self.large
+
+    def overlaid(self) -> frozenset[str]:
+        return frozenset(self.open)
 
     def text(self, path: str) -> bytes:
         self.read.append(path)

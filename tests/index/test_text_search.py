@@ -220,6 +220,27 @@ def test_what_words_say_nothing_about_goes_to_ripgrep(
     assert hits == [(hit.path, hit.line, hit.column, hit.end_column, hit.text) for hit in expected]
 
 
+@pytest.mark.skipif(RIPGREP is None, reason="no ripgrep")
+def test_open_buffers_count_when_ripgrep_searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"a.txt": "a1\n", "b.txt": "old b2\n", "c.txt": "c3\n"}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr("agent_ls.workspace.index.textsearch.ripgrep", lambda: RIPGREP)
+    view = MemoryView({"a.txt": b"a1\n", "b.txt": b"new b4\n", "c.txt": b"c3\n"})
+    view.open = ["b.txt"]
+    found = search_index(tmp_path, view, r"\w\d", regex=True)
+    assert [hit.text for hit in found.hits] == ["a1", "new b4", "c3"]
+    assert len(search_index(tmp_path, view, r"\w\d", regex=True, limit=1).hits) == 1
+
+
+def test_files_that_are_too_large_for_the_index_are_read(tmp_path: Path) -> None:
+    (tmp_path / "large.txt").write_text("the needle\n")
+    view = MemoryView({"small.txt": b"a needle\n"})
+    view.large = ["large.txt", "gone.txt"]
+    for query, regex in (("needle", False), (r"\w+dle", True)):
+        found = search_index(tmp_path, view, query, regex=regex)
+        assert [hit.path for hit in found.hits] == ["large.txt", "small.txt"]
+
+
 def test_the_tree_is_searched_the_same_with_a_view(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     for path, data in SOURCES.items():

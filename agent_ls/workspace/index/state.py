@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent_ls.workspace.index.content import Content
+from agent_ls.workspace.index.roles import TOO_LARGE
 from agent_ls.workspace.index.store import Entry
 
 
@@ -19,7 +20,7 @@ class Overlay(NamedTuple):
 class State:
     """Never changed once it is published; `version` grows from one to the next."""
 
-    __slots__ = ("_by_blob", "entries", "listing_skipped", "overlays", "version")
+    __slots__ = ("_by_blob", "_large", "entries", "listing_skipped", "overlays", "version")
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class State:
         self.overlays = overlays
         self.listing_skipped = listing_skipped
         self._by_blob = by_blob
+        self._large: tuple[str, ...] | None = None
 
     @property
     def by_blob(self) -> dict[int, tuple[str, ...]]:
@@ -45,6 +47,13 @@ class State:
                     found[entry.blob] = (*found.get(entry.blob, ()), path)
             self._by_blob = found
         return self._by_blob
+
+    @property
+    def large(self) -> tuple[str, ...]:
+        """The paths that are left out for their size alone."""
+        if self._large is None:
+            self._large = tuple(path for path, entry in self.entries.items() if entry.reason == TOO_LARGE)
+        return self._large
 
     def with_entries(
         self,
@@ -61,7 +70,11 @@ class State:
             for path in (*put, *removed):
                 old = entries.get(path)
                 if old is not None and old.blob:
-                    by_blob[old.blob] = tuple(other for other in by_blob[old.blob] if other != path)
+                    left = tuple(other for other in by_blob[old.blob] if other != path)
+                    if left:
+                        by_blob[old.blob] = left
+                    else:
+                        del by_blob[old.blob]
             for path, entry in put.items():
                 if entry.blob:
                     by_blob[entry.blob] = (*by_blob.get(entry.blob, ()), path)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from attrs import evolve
 
 from agent_ls.cancel import CancelToken
-from agent_ls.workspace._grep import ODD, decoded
+from agent_ls.workspace._grep import ODD
+from agent_ls.workspace._grep import read as _read
 from agent_ls.workspace.files import matching_globs
 from agent_ls.workspace.index.query import Case, Clause, Query, understand
 from agent_ls.workspace.index.records import FileInfo
@@ -40,6 +41,8 @@ class SearchView(Protocol):
     def files_with(self, word: str) -> frozenset[str]: ...
     def postings(self, words: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]: ...
     def text(self, path: str) -> bytes: ...
+    def large_files(self) -> Sequence[str]: ...
+    def overlaid(self) -> frozenset[str]: ...
 
 
 def search_index(
@@ -63,23 +66,46 @@ def search_index(
     """
     asked = understand(query, regex=regex, word=word, case=case, strict=False)
     job = Job(root, asked, limit, time.monotonic() + seconds, cancel, texts=True)
+    large = frozenset(view.large_files())
+
+    def reader(path: str) -> bytes | None:
+        return _read(root / path) if path in large else _text(view, path)
+
+    def narrowed(paths: Iterable[str]) -> list[str]:
+        chosen = sorted({*paths, *large})
+        return matching_globs(chosen, globs) if globs else chosen
+
     files = candidates(view, asked)
     if files is None:
-        everything = [info.path for info in view.files()]
-        chosen = matching_globs(everything, globs) if globs else everything
+        chosen = narrowed(info.path for info in view.files())
         program = ripgrep()
         if program is not None:
-            result = job.with_ripgrep(program, chosen)
+            result = _handed_over(view, job, program, chosen, reader)
             if result is not None:
-                return _ranked(view, asked, result)
+                return _ranked(view, result)
         job = evolve(job, query=understand(query, regex=regex, word=word, case=case))
-        defining: Collection[str] = ()
     else:
-        chosen = matching_globs(sorted(files), globs) if globs else sorted(files)
-        defining = _defining(view, asked) if len(chosen) > _FEW_FILES else ()
-    if defining:
-        chosen.sort(key=lambda path: path not in defining)
-    return _ranked(view, asked, job.by_reading(chosen, lambda path: _text(view, path)))
+        chosen = narrowed(files)
+        defining: Collection[str] = _defining(view, asked) if len(chosen) > _FEW_FILES else ()
+        if defining:
+            chosen.sort(key=lambda path: path not in defining)
+    return _ranked(view, job.by_reading(chosen, reader))
+
+
+def _handed_over(
+    view: SearchView, job: Job, program: str, chosen: Sequence[str], reader: Callable[[str], bytes | None]
+) -> SearchResult | None:
+    """What ripgrep finds in the files, and we ourselves in open buffers, which it can't see; None when it
+    can't take the expression."""
+    overlaid = view.overlaid()
+    open_files = [path for path in chosen if path in overlaid]
+    if open_files and job.query.compiled is None:
+        return None
+    result = job.with_ripgrep(program, [path for path in chosen if path not in overlaid])
+    if result is None or not open_files or not result.complete:
+        return result
+    rest = evolve(job, limit=job.limit - len(result.hits)).by_reading(open_files, reader)
+    return evolve(rest, hits=(*result.hits, *rest.hits))
 
 
 def _text(view: SearchView, path: str) -> bytes | None:
@@ -178,7 +204,7 @@ def _defining(view: SearchView, query: Query) -> set[str]:
     return paths
 
 
-def _ranked(view: SearchView, query: Query, result: SearchResult) -> SearchResult:
+def _ranked(view: SearchView, result: SearchResult) -> SearchResult:
     ranked: list[tuple[tuple[int, bool, str, int], Hit]] = []
     facts: dict[str, _Facts] = {}
     for hit in result.hits:
@@ -234,9 +260,3 @@ class _Facts:
         if sign is not None and not (self._language in _OTHER_SIGNS and sign.group(1) == "#"):
             return 2
         return 2 if _TRAILING.search(before) else 1
-
-
-def lines_of(data: bytes) -> list[str]:
-    """The lines of a file's bytes as the search counts them; [] for binary data."""
-    text = decoded(data) or ""
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -93,6 +93,14 @@ class View:
                 found[path] = roles.ONLY_TEXT
         return [Skipped(_printable(path), reason) for path, reason in sorted(found.items())]
 
+    def large_files(self) -> Sequence[str]:
+        """Paths of files that are left out for their size alone."""
+        return [path for path in self._state.large if path not in self._state.overlays]
+
+    def overlaid(self) -> frozenset[str]:
+        """Paths whose text is an open buffer's instead of the file's."""
+        return frozenset(self._state.overlays)
+
     def text(self, path: str) -> bytes:
         """The bytes that the answers are about: an open buffer's, else the file's. One that has changed is
         indexed first. b"" for what has gone or is not in the index."""
