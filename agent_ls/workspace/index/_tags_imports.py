@@ -12,12 +12,13 @@ _STATEMENT_BYTES = 20_000
 
 
 def imports_of(
-    language: str, source: bytes, statements: Sequence[tuple[int, int]], lines: Lines
+    language: str, source: bytes, statements: Sequence[tuple[int, int]]
 ) -> list[tuple[str, int, tuple[str, ...]]]:
     """(module, line, names) of the import statements at these byte ranges, by line."""
     read = _READERS.get(language)
-    if read is None:
+    if read is None or not statements:
         return []
+    lines = Lines(source)
     found = []
     for start, end in sorted(set(statements)):
         text = source[start : min(end, start + _STATEMENT_BYTES)].decode("utf-8", "replace")

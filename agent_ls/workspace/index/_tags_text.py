@@ -32,21 +32,32 @@ Shape = tuple[str, str, str]
 
 
 def shape(
-    language: str, kind: str, inside: str, source: bytes, start: int, end: int, owner: tuple[int, int]
+    language: str,
+    kind: str,
+    inside: str,
+    source: bytes,
+    start: int,
+    end: int,
+    owner_start: int,
+    owner_end: int,
 ) -> Shape | None:
     """What the name at `start` to `end` defines, or None when it is no symbol. `inside` is the kind of the
     nearest definition around it ("" at the top): values inside functions are no symbols."""
     if inside in FUNCTIONS and kind in _VALUES:
         return None
     raw = source[start:end]
+    if language == "python":
+        if kind == "function" and inside == "class":
+            kind = "method"
+        return kind, raw.decode("utf-8", "replace"), ""
     if _plain(raw):
         name, owners = raw.decode("utf-8", "replace"), ""
     else:
         name, owners = _name(raw)
         if not name:
             return None
-    if owner[1]:
-        named = _owner(source[owner[0] : owner[1]])
+    if owner_end:
+        named = _owner(source[owner_start:owner_end])
         owners = f"{named}.{owners}" if named and owners else named or owners
     if kind == "function":
         if inside in _TYPES:
@@ -128,12 +139,6 @@ class Lines:
             return self.line(offset), offset - start + 1
         return self.line(offset), len(self._source[start:offset].decode("utf-8", "replace")) + 1
 
-    def last(self, end: int, first: int, first_offset: int) -> int:
-        """The line of what ends before `end` and starts at `first_offset` in line `first`."""
-        if end > first_offset and self._source[end - 1] == 10:
-            end -= 1
-        return first + self._source.count(b"\n", first_offset, end)
-
 
 _PYTHON_COMMENT = re.compile(rb"#[^\n'\"]*$", re.MULTILINE)
 _ANNOTATIONS = re.compile(r"^(?:@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+(?=[\w@<]))+(?!interface)")
@@ -143,13 +148,18 @@ def signature(language: str, kind: str, source: bytes, start: int, end: int, bod
     """The head of a definition on one line: up to its body, or the first line of one without."""
     if body:
         head = source[start : min(body, start + _HEAD_BYTES)]
-        if language == "python" and b"#" in head:
-            head = _PYTHON_COMMENT.sub(b"", head)
+        if language == "python":
+            if b"#" in head:
+                head = _PYTHON_COMMENT.sub(b"", head)
+            elif b"  " not in head and b"\n" not in head and len(head) <= _SIGNATURE:
+                return head.decode("utf-8", "replace").rstrip(" :\t\r")
     else:
         head = source[start : min(end, start + _HEAD_BYTES)]
         if kind not in FUNCTIONS:
             head = head.split(b"\n", 1)[0]
-    text = " ".join(head.decode("utf-8", "replace").split())
+    text = head.decode("utf-8", "replace")
+    if "\n" in text or "  " in text or "\t" in text or text[-1:] in " \r":
+        text = " ".join(text.split())
     if text.endswith(("{", ":", "=", ">")):
         text = text.removesuffix("=>").rstrip(" {:=")
     return text if len(text) <= _SIGNATURE else text[:_SIGNATURE] + "…"

@@ -94,10 +94,8 @@ def _collect(
     """Rows of definitions and imports, and where names are bound (in bytes)."""
     raw, statements = _search(queries, root, source)
     raw.sort()
-    lines = Lines(source)
-    rows, names = _definitions(language, queries, raw, source, lines)
-    imports = imports_of(language, source, statements, lines)
-    return rows, imports, names
+    rows, names = _definitions(language, queries, raw, source)
+    return rows, imports_of(language, source, statements), names
 
 
 def _search(queries: TagQueries, root: Node, source: bytes) -> tuple[list[_Raw], list[tuple[int, int]]]:
@@ -189,14 +187,19 @@ def _mentions(source: bytes, start: int, end: int) -> bool:
 
 
 def _definitions(
-    language: str, queries: TagQueries, raw: list[_Raw], source: bytes, lines: Lines
+    language: str, queries: TagQueries, raw: list[_Raw], source: bytes
 ) -> tuple[list[DefinitionRow], set[int]]:
+    """Rows, and where names are bound. A long function, since this loop is a tenth of a cold build."""
     rows: list[DefinitionRow] = []
     names: set[int] = set()
     kinds = queries.kinds
-    # The containers around: (end, dotted name or None, kind, range).
-    around: list[tuple[int, str | None, str, tuple[int, int]]] = [(len(source) + 1, None, "", (-1, -1))]
+    python = language == "python"
+    ascii_only = source.isascii()
+    count, rfind = source.count, source.rfind
+    # The containers around: (end, dotted name or None, kind, start).
+    around: list[tuple[int, str | None, str, int]] = [(len(source) + 1, None, "", -1)]
     outer_start, outer_end = -1, -1
+    at, line_at = 0, 1
     for start, minus_end, pattern, name_start, name_end, minus_body, owner_start, owner_end in raw:
         kind = kinds[pattern]
         end = -minus_end
@@ -210,9 +213,12 @@ def _definitions(
         while start >= around[-1][0]:
             around.pop()
         # Several names of one statement stand beside each other; what is inside belongs to the first.
-        beside = (start, end) == around[-1][3]
-        _, container, inside, _ = around[-2 if beside else -1]
-        found = shape(language, kind, inside, source, name_start, name_end, (owner_start, owner_end))
+        top = around[-1]
+        beside = start == top[3] and end == top[0]
+        if beside or (kind in _TAGGED and top[2] == "type" and top[3] >= 0):
+            top = around[-2]
+        container, inside = top[1], top[2]
+        found = shape(language, kind, inside, source, name_start, name_end, owner_start, owner_end)
         if found is None:
             continue
         kind, name, owner = found
@@ -221,22 +227,43 @@ def _definitions(
         if language == "cpp" and container and kind in FUNCTIONS and name == container.rpartition(".")[2]:
             kind = "constructor"
         if not beside:
-            around.append((end, f"{container}.{name}" if container else name, kind, (start, end)))
+            around.append((end, f"{container}.{name}" if container else name, kind, start))
         if kind == CONTAINER:
             continue
         first = outer_start if end <= outer_end and outer_start >= 0 else start
         outer_start, outer_end = -1, -1
-        name_line, column = lines.place(name_start)
-        line = lines.line(first)
-        last = lines.last(end, line, first)
-        head = signature(language, kind, source, start, end, -minus_body)
-        if language == "python":
+        if first >= at:
+            line_at += count(b"\n", at, first)
+        else:
+            line_at -= count(b"\n", first, at)
+        at, line = first, line_at
+        name_line = line + count(b"\n", first, name_start)
+        line_start = rfind(b"\n", 0, name_start) + 1
+        if ascii_only:
+            column = name_start - line_start + 1
+        else:
+            column = len(source[line_start:name_start].decode("utf-8", "replace")) + 1
+        last = line + count(b"\n", first, end)
+        if source[end - 1] == _NEWLINE and last > line:
+            last -= 1
+        if end == name_end and start == name_start and kind in _HEADS:
+            # A head in broken code: only its name is known.
+            head = signature(language, "", source, line_start, len(source), 0)
+        else:
+            head = signature(language, kind, source, start, end, -minus_body)
+        if python:
             doc = docstring(source, -minus_body) if minus_body else ""
         else:
             doc, attributes = comment_above(language, source, first)
             line -= attributes
         rows.append((name, kind, line, name_line, column, last, container, head, doc))
     return rows, names
+
+
+_NEWLINE = 10
+_TAGGED = frozenset({"struct", "union", "enum"})
+"""In C these have names of their own, even inside a typedef."""
+_HEADS = FUNCTIONS | {"class", "struct", "interface", "module", "namespace", "object", "trait", "enum"}
 
 
 _KINDS: tuple[tuple[str, ReferenceKind], ...] = (

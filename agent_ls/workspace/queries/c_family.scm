@@ -14,6 +14,9 @@
 
 (preproc_include) @import
 
+; Heads that the parser could not place.
+(ERROR "struct" . [(identifier) (type_identifier)] @name @definition.struct)
+
 ; References.
 
 (call_expression function: (identifier) @reference.call)

@@ -26,6 +26,12 @@
 
 (using_directive) @import
 
+; Heads that the parser could not place.
+(ERROR "class" . (identifier) @name @definition.class)
+(ERROR "interface" . (identifier) @name @definition.interface)
+(ERROR "struct" . (identifier) @name @definition.struct)
+(ERROR "namespace" . (identifier) @name @definition.namespace)
+
 ; References.
 
 (invocation_expression function: (identifier) @reference.call)

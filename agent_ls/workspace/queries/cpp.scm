@@ -28,6 +28,10 @@
 
 (using_declaration) @import
 
+; Heads that the parser could not place.
+(ERROR "class" . [(identifier) (type_identifier)] @name @definition.class)
+(ERROR "namespace" . [(identifier) (namespace_identifier)] @name @definition.namespace)
+
 ; References.
 
 (call_expression function: (qualified_identifier name: (identifier) @reference.call))

@@ -28,6 +28,11 @@
 (assignment_expression left: (member_expression object: (_) @owner property: (property_identifier) @name)
   right: (class body: (_) @body)) @definition.class
 (assignment_expression
+  left: (member_expression object: (identifier) @owner property: (property_identifier) @name
+    ) @definition.variable
+  right: (assignment_expression)
+  (#eq? @owner "exports"))
+(assignment_expression
   left: (member_expression object: (identifier) @owner property: (property_identifier) @name)
   (#eq? @owner "exports")) @definition.variable
 
@@ -38,6 +43,9 @@
 (call_expression function: (identifier) @_f arguments: (arguments . (string) .)
   (#eq? @_f "require")) @import
 (call_expression function: (import) arguments: (arguments . (string))) @import
+
+; Heads that the parser could not place.
+(ERROR "function" . (identifier) @name @definition.function)
 
 ; References.
 

@@ -30,6 +30,9 @@
 
 (import_spec) @import
 
+; Heads that the parser could not place.
+(ERROR "func" . (identifier) @name @definition.function)
+
 ; References.
 
 (call_expression function: (identifier) @reference.call)

@@ -20,6 +20,11 @@
 
 (import_declaration) @import
 
+; Heads that the parser could not place.
+(ERROR "class" . (identifier) @name @definition.class)
+(ERROR "interface" . (identifier) @name @definition.interface)
+(ERROR "enum" . (identifier) @name @definition.enum)
+
 ; References.
 
 (method_invocation name: (identifier) @reference.call)

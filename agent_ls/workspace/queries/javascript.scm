@@ -6,6 +6,9 @@
   value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @definition.function
 (field_definition property: [(property_identifier) (private_property_identifier)] @name) @definition.field
 
+; Heads that the parser could not place.
+(ERROR "class" . (identifier) @name @definition.class)
+
 ; References.
 
 (class_heritage (identifier) @reference.type)

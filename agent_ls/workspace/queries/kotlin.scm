@@ -26,6 +26,12 @@
 
 (import) @import
 
+; Heads that the parser could not place.
+(ERROR "fun" . (identifier) @name @definition.function)
+(ERROR "class" . (identifier) @name @definition.class)
+(ERROR "interface" . (identifier) @name @definition.interface)
+(ERROR "object" . (identifier) @name @definition.object)
+
 ; References.
 
 (call_expression . (identifier) @reference.call)

@@ -23,6 +23,11 @@
 (include_expression (string)) @import
 (include_once_expression (string)) @import
 
+; Heads that the parser could not place.
+(ERROR "function" . (name) @name @definition.function)
+(ERROR "class" . (name) @name @definition.class)
+(ERROR "interface" . (name) @name @definition.interface)
+
 ; References.
 
 (function_call_expression function: (name) @reference.call)

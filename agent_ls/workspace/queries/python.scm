@@ -29,6 +29,10 @@
 (match_statement body: (block) @scope)
 (case_clause consequence: (block) @scope)
 
+; Heads that the parser could not place.
+(ERROR "def" . (identifier) @name @definition.function)
+(ERROR "class" . (identifier) @name @definition.class)
+
 ; References.
 
 (call function: (identifier) @reference.call)

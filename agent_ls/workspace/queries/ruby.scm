@@ -20,6 +20,11 @@
 (call !receiver method: (identifier) @_require arguments: (argument_list . (string))
   (#any-of? @_require "require" "require_relative" "load")) @import
 
+; Heads that the parser could not place.
+(ERROR "def" . (identifier) @name @definition.function)
+(ERROR "class" . (constant) @name @definition.class)
+(ERROR "module" . (constant) @name @definition.module)
+
 ; References.
 
 (call method: [(identifier) (constant)] @reference.call)

@@ -30,6 +30,12 @@
 (extern_crate_declaration) @import
 (mod_item name: (identifier) !body) @import
 
+; Heads that the parser could not place.
+(ERROR "fn" . (identifier) @name @definition.function)
+(ERROR "struct" . (type_identifier) @name @definition.struct)
+(ERROR "enum" . (type_identifier) @name @definition.enum)
+(ERROR "trait" . (type_identifier) @name @definition.trait)
+
 ; References.
 
 (impl_item type: (type_identifier) @reference.type)

@@ -26,6 +26,12 @@
 
 (import_declaration) @import
 
+; Heads that the parser could not place.
+(ERROR "def" . (identifier) @name @definition.function)
+(ERROR "class" . (identifier) @name @definition.class)
+(ERROR "object" . (identifier) @name @definition.object)
+(ERROR "trait" . (identifier) @name @definition.trait)
+
 ; References.
 
 (call_expression function: (identifier) @reference.call)

@@ -23,6 +23,11 @@
 
 (import_declaration) @import
 
+; Heads that the parser could not place.
+(ERROR "func" . (simple_identifier) @name @definition.function)
+(ERROR "class" . (type_identifier) @name @definition.class)
+(ERROR "struct" . (type_identifier) @name @definition.struct)
+
 ; References.
 
 (class_declaration "extension" name: (user_type (type_identifier) @reference.type))

@@ -28,6 +28,12 @@
 (ambient_declaration) @outer
 (import_alias) @import
 
+; Heads that the parser could not place.
+(ERROR "class" . (type_identifier) @name @definition.class)
+(ERROR "interface" . (type_identifier) @name @definition.interface)
+(ERROR "class" . (identifier) @name @definition.class)
+(ERROR "interface" . (identifier) @name @definition.interface)
+
 ; References.
 
 [(type_identifier)] @reference.type

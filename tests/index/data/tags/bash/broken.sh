@@ -1,0 +1,5 @@
+ok() { echo 1; }
+if [ x ; then
+broken( {
+}
+last() { ok; }

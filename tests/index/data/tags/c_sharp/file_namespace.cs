@@ -1,0 +1,2 @@
+namespace File.Scoped;
+class X { void M() {} }

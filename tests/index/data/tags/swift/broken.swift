@@ -1,0 +1,4 @@
+import A
+class Sound { func ok() -> Int { return 1 } }
+func broken( { }
+struct Last { var x: Int }
