@@ -87,7 +87,7 @@ class Running:
         self._result: ProcessResult | None = None
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
-        self._close_lock = threading.Lock()
+        self._close_lock = threading.RLock()  # a signal handler may ask for the stop while we hold it
 
     def poll(self) -> ProcessResult | None:
         """The result, or None while the process runs."""

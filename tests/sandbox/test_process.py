@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import psutil
@@ -233,17 +234,38 @@ def test_run_helper_returns_all_of_both_streams(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, data * 2, b"e")
 
 
-def test_run_helper_deadline_and_cancel(tmp_path: Path) -> None:
-    sleeper = [*PY, "import time; time.sleep(600)"]
-    result = run_helper(sleeper, cwd=tmp_path, timeout=0.2)
+@pytest.mark.parametrize(
+    ("before", "ended_by"),
+    [
+        ("", signal.SIGTERM),
+        ("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); ", signal.SIGKILL),
+    ],
+    ids=["asked", "killed"],
+)
+def test_run_helper_deadline_and_cancel(before: str, ended_by: signal.Signals, tmp_path: Path) -> None:
+    """It is asked to end, so that git can remove its locks, and killed when it does not."""
+    pid_file = tmp_path / "pid"
+    sleeper = [*PY, f"{before}import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"]
+    result = run_helper(sleeper, cwd=tmp_path, timeout=1, input=b"x" * 100_000)
     assert result.timed_out
-    assert result.returncode == -signal.SIGKILL
+    assert result.returncode == -ended_by
+    pid_file.unlink()
     token = CancelToken()
-    timer = threading.Timer(0.2, token.cancel)
-    timer.start()
+
+    def cancel_when_started() -> None:
+        while not (pid_file.exists() and pid_file.read_text()):
+            time.sleep(0.01)
+        token.cancel()
+
+    thread = threading.Thread(target=cancel_when_started)
+    thread.start()
     with pytest.raises(Cancelled):
-        run_helper(sleeper, cwd=tmp_path, cancel=token)
-    timer.join()
+        run_helper(sleeper, cwd=tmp_path, timeout=60, cancel=token, input=b"x" * 100_000)
+    thread.join()
+    assert gone(int(pid_file.read_text()))
+
+
+def test_run_helper_without_a_program(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         run_helper(["/no/such/program"], cwd=tmp_path)
 
