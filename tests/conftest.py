@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from agent_ls.settings import cache_dir
+
 
 @pytest.fixture(autouse=True)
 def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Private state and configuration folders; returns the state folder. The model cache stays the user's."""
+    """Private state, configuration and cache folders; returns the state folder. Models stay the user's."""
     private = tmp_path_factory.mktemp("agent-ls")
+    models = cache_dir() / "models"
+    (private / "cache").mkdir()
+    if models.is_dir():
+        (private / "cache" / "models").symlink_to(models)
+    monkeypatch.setenv("AGENT_LS_CACHE_DIR", str(private / "cache"))
     monkeypatch.setenv("AGENT_LS_STATE_DIR", str(private / "state"))
     monkeypatch.setenv("AGENT_LS_CONFIG_DIR", str(private / "config"))
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GITHUB_TOKEN", "GITLAB_TOKEN", "AGENT_LS_MODEL"):

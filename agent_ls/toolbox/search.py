@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
 
 from agent_ls.toolbox.base import ToolContext, ToolOutput
-from agent_ls.workspace.search import search
+from agent_ls.workspace.index.opened import snapshot
+from agent_ls.workspace.search import Hit, search
 
 _LIMIT = 100
 
@@ -22,14 +23,22 @@ class Arguments:
 
 
 def run(ctx: ToolContext, arguments: Mapping[str, Any]) -> ToolOutput:
-    """Hits grouped by file. Raises ToolRefused for an empty query, a bad expression or a bad glob."""
+    """Hits grouped by file, files with definitions first. Raises ToolRefused for an empty query, a bad
+    expression or a bad glob."""
     asked = Arguments(**arguments)
+    known = snapshot(ctx.workspace)
     result = search(
-        ctx.workspace, asked.query, regex=asked.regex, word=asked.word, globs=asked.globs, limit=_LIMIT
+        ctx.workspace,
+        asked.query,
+        regex=asked.regex,
+        word=asked.word,
+        globs=asked.globs,
+        limit=_LIMIT,
+        view=known.view,
     )
     lines: list[str] = []
     path = ""
-    for hit in result.hits:
+    for hit in _by_file(result.hits):
         if hit.path != path:
             path = hit.path
             lines.append(path)
@@ -41,4 +50,14 @@ def run(ctx: ToolContext, arguments: Mapping[str, Any]) -> ToolOutput:
         )
     if not result.complete:
         lines.append(f"[not complete: {result.note}]")
+    if known.note:
+        lines.append(f"[{known.note}]")
     return ToolOutput("\n".join(lines))
+
+
+def _by_file(hits: Sequence[Hit]) -> list[Hit]:
+    """Files in the order of their best hits, each file's hits by line."""
+    place: dict[str, int] = {}
+    for number, hit in enumerate(hits):
+        place.setdefault(hit.path, number)
+    return sorted(hits, key=lambda hit: (place[hit.path], hit.line))

@@ -1,8 +1,9 @@
-"""Find definitions by name over a working tree, without an index."""
+"""Find definitions by name over a working tree, without an index (with one: `index.similar`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
@@ -11,6 +12,9 @@ from agent_ls.workspace.files import Workspace
 from agent_ls.workspace.grammars import LANGUAGES
 from agent_ls.workspace.search import find_lines, qualified
 from agent_ls.workspace.syntax import Symbol, outline
+
+if TYPE_CHECKING:
+    from agent_ls.workspace.index.records import Found
 
 _MAX_CHARACTERS = 2_000_000
 _MAX_MENTIONS = 20_000
@@ -52,6 +56,12 @@ def find_symbols(workspace: Workspace, name: str, globs: Sequence[str] = ()) -> 
         ]
     exact = [symbol for symbol in found if _is(qualified(symbol), wanted)]
     return exact or found
+
+
+def symbol_of(found: Found) -> Symbol:
+    """A definition of the index as a symbol."""
+    it = found.definition
+    return Symbol(it.name, it.kind, it.line, it.end_line, it.container, it.signature, found.path)
 
 
 def _is(full: str, wanted: str) -> bool:

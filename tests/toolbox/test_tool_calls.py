@@ -168,11 +168,33 @@ def test_cap_counts_what_it_leaves_out() -> None:
 
 def test_search(session: Any) -> None:
     assert ok(session, "search", query="area") == (
-        "notes.txt\n  1: the area of a Shape\nsrc/shape.py\n  2: def area(self):  [Shape.area]\n"
-        "  7: return sum(s.area() for s in shapes)  [total]"
+        "src/shape.py\n  2: def area(self):  [Shape.area]\n"
+        "  7: return sum(s.area() for s in shapes)  [total]\n"
+        "notes.txt\n  1: the area of a Shape"
     )
     assert "notes.txt" not in ok(session, "search", query="area", globs=["*.py"])
     assert "no line contains 'xyz'" in ok(session, "search", query="xyz")
+
+
+def test_search_and_symbols_see_what_has_just_changed(session: Any) -> None:
+    root = session.workspace.root
+    assert "no line contains" in ok(session, "search", query="perimeter")
+    (root / "src" / "new.py").write_text("def perimeter():\n    pass\n")
+    assert "1: def perimeter():  [perimeter]" in ok(session, "search", query="perimeter")
+    assert ok(session, "symbols", name="perimeter") == "src/new.py:1-2: function perimeter: def perimeter()"
+    (root / "src" / "new.py").unlink()
+    assert "no line contains" in ok(session, "search", query="perimeter")
+
+
+def test_without_an_index_the_files_are_read(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("agent_ls.workspace.index.index.open_index", refuse)
+    found = ok(session, "search", query="area")
+    assert "src/shape.py\n  2: def area(self):  [Shape.area]" in found
+    assert found.endswith("[the index can't be used (Permission denied), so every file was read]")
+    assert "method Shape.area" in ok(session, "symbols", name="Shape.area")
 
 
 def test_symbols(session: Any) -> None:
@@ -183,6 +205,10 @@ def test_symbols(session: Any) -> None:
         "1-3: class Shape", "2-3:   def area(self)", "6-7: def total(shapes)",
     ]  # fmt: skip
     assert "nothing called 'area'" in ok(session, "symbols", name="area", path="docs")
+    assert ok(session, "symbols", name="totl").splitlines() == [
+        "nothing called 'totl' is defined; similar names are:",
+        "src/shape.py:6-7: function total: def total(shapes)",
+    ]
 
 
 def test_edit(session: Any) -> None:
