@@ -1,7 +1,7 @@
 """The index of one working tree: opened, brought up to date, asked."""
 
 # Plain strings instead of Path objects, since this runs for every file or at every start.
-# ruff: noqa: PTH116, PTH118, PTH123
+# ruff: noqa: PTH112, PTH114, PTH116, PTH118, PTH123
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agent_ls.workspace.index.view import View
 
 _T = TypeVar("_T")
+_ODD = (TypeError, ValueError, IndexError, KeyError, OverflowError)
 _WRITES_BETWEEN_CHECKS = 16
 _IGNORE_FILES = (".gitignore",)
 _EARLY_INDEX_BYTES = 60_000
@@ -247,8 +248,8 @@ class Index:
         for _ in range(3):
             try:
                 return action()
-            except (*DAMAGE, Unusable, OSError) as error:
-                if is_damage(error):
+            except (*DAMAGE, *_ODD, Unusable, OSError) as error:
+                if self._is_damage(error):
                     self._abandon()
                     self._refresh(None)
                 elif is_no_room(error) and self.note is None and self._location is not None:
@@ -256,6 +257,13 @@ class Index:
                 else:
                     raise
         return action()
+
+    def _is_damage(self, error: BaseException) -> bool:
+        """What a damaged database holds may also be of a wrong type or out of range; where that is a fault of
+        ours, the database is in order."""
+        if isinstance(error, _ODD) and not isinstance(error, DAMAGE):
+            return self._store is not None and not self._store.is_sound()
+        return is_damage(error)
 
     def _open(self) -> None:
         """Take the database in force, if it is sound; what it says of the tree becomes the state."""
@@ -266,11 +274,14 @@ class Index:
         try:
             self._store = Store(path)
             self._adopt()
-        except (*DAMAGE, Unusable, OSError) as error:
+        except (*DAMAGE, *_ODD, Unusable, OSError) as error:
+            damaged = self._is_damage(error)
             if self._store is not None:
                 self._store.close()
                 self._store = None
-            if not is_damage(error):
+            if isinstance(error, _ODD) and not damaged:
+                raise
+            if not damaged:
                 self._in_memory(_reason(error))
 
     def _adopt(self) -> None:
@@ -449,7 +460,8 @@ class Index:
     def _concerned(self, paths: set[str]) -> tuple[list[str], set[str]]:
         """The listed files that changed paths stand for, and the known ones that are listed no more."""
         entries = self._state.entries
-        unknown = [path for path in paths if path not in entries and path]
+        folders = {path for path in paths if path in entries and self._is_folder(path)}
+        unknown = [path for path in paths if path and (path not in entries or path in folders)]
         known = [path for path in paths if path in entries]
         gone: set[str] = set()
         if unknown:
@@ -464,9 +476,15 @@ class Index:
             gone |= inside - set(found)
         return known, gone
 
+    def _is_folder(self, path: str) -> bool:
+        return os.path.isdir(f"{self.root}/{path}") and not os.path.islink(f"{self.root}/{path}")
+
     def _is_listed(self, path: str) -> bool:
         if path in self._state.entries or path in self._state.overlays:
             return True
+        parts = path.split("/")
+        if not {"", ".", ".."}.isdisjoint(parts) or any(part.casefold() == ".git" for part in parts):
+            return False
         if not self._refreshed:
             self.refresh()
         # A new buffer need not be on the disk, where git would list it: it is asked what it would ignore.

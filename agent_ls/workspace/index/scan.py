@@ -93,7 +93,7 @@ def _capped(paths: list[str], skipped: dict[str, str]) -> list[str]:
     paths.sort(key=lambda path: language_of(path) is None)
     left_out: dict[str, int] = {}
     for path in paths[MAX_FILES:]:
-        folder = path.rpartition("/")[0] + "/"
+        folder = (path.rpartition("/")[0] or ".") + "/"
         left_out[folder] = left_out.get(folder, 0) + 1
     for folder, count in left_out.items():
         skipped[folder] = f"over the limit of {MAX_FILES:,} files: {count:,} of this folder's are left out"

@@ -28,7 +28,7 @@ class State:
         entries: dict[str, Entry],
         overlays: Mapping[str, Overlay],
         listing_skipped: Mapping[str, str],
-        by_blob: dict[int, tuple[str, ...]] | None = None,
+        by_blob: dict[int, list[str]] | None = None,
     ) -> None:
         self.version = version
         self.entries = entries
@@ -38,13 +38,13 @@ class State:
         self._large: tuple[str, ...] | None = None
 
     @property
-    def by_blob(self) -> dict[int, tuple[str, ...]]:
+    def by_blob(self) -> dict[int, list[str]]:
         """Content -> the paths that have it."""
         if self._by_blob is None:
-            found: dict[int, tuple[str, ...]] = {}
+            found: dict[int, list[str]] = {}
             for path, entry in self.entries.items():
-                if entry.blob:
-                    found[entry.blob] = (*found.get(entry.blob, ()), path)
+                if entry[0]:
+                    found.setdefault(entry[0], []).append(path)
             self._by_blob = found
         return self._by_blob
 
@@ -70,14 +70,14 @@ class State:
             for path in (*put, *removed):
                 old = entries.get(path)
                 if old is not None and old.blob:
-                    left = tuple(other for other in by_blob[old.blob] if other != path)
+                    left = [other for other in by_blob[old.blob] if other != path]
                     if left:
                         by_blob[old.blob] = left
                     else:
                         del by_blob[old.blob]
             for path, entry in put.items():
                 if entry.blob:
-                    by_blob[entry.blob] = (*by_blob.get(entry.blob, ()), path)
+                    by_blob[entry.blob] = [*by_blob.get(entry.blob, ()), path]
         entries.update(put)
         for path in removed:
             entries.pop(path, None)

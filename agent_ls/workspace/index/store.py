@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent_ls.workspace.index.postings import NAMES, WORDS, Chunk, pack_documents, unpack_documents
+from agent_ls.workspace.index.postings import Chunk, pack_documents, unpack_documents
 
 SCHEMA = 1
 """Grows with every change of the tables or of what is stored in them; part of the database's name."""
@@ -84,7 +84,7 @@ class Store:
         )
         try:
             self._prepare(new or path is None, scratch)
-        except sqlite3.DatabaseError as error:
+        except DAMAGE as error:
             self.close()
             if new or not is_damage(error):
                 raise
@@ -155,6 +155,14 @@ class Store:
         finally:
             if self._connection.in_transaction:
                 run("COMMIT")
+
+    def is_sound(self) -> bool:
+        """Does SQLite find the file in order? Reads all of it."""
+        try:
+            row = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        except DAMAGE:
+            return False
+        return row is not None and row[0] == "ok"
 
     def data_version(self) -> int:
         """Changes when another connection has written."""
@@ -374,21 +382,21 @@ class Store:
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, value))
 
 
-_KINDS = (WORDS, NAMES)
-DAMAGE = (sqlite3.DatabaseError, zlib.error)
+DAMAGE = (sqlite3.DatabaseError, zlib.error, UnicodeDecodeError)
+"""What a damaged database is noticed by (among other causes, see `is_damage`)."""
 
 
 def is_damage(error: BaseException) -> bool:
     """Does the error say that the database's content can't be relied on (rather than: it is busy, the disk is
     full, it can't be written)?"""
-    if isinstance(error, zlib.error | Unusable):
+    if isinstance(error, zlib.error | Unusable | UnicodeDecodeError):
         return True
     if isinstance(error, sqlite3.OperationalError):
         text = str(error)
         return any(
             sign in text for sign in ("malformed", "no such table", "no such column", "not a database")
         )
-    return isinstance(error, sqlite3.DatabaseError)
+    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
 
 
 def is_no_room(error: BaseException) -> bool:

@@ -83,6 +83,9 @@ def examine(root: Path, paths: Iterable[str], entries: Mapping[str, Entry]) -> E
             if reason is None:
                 mode = candidate.status.st_mode
                 if stat.S_ISDIR(mode):
+                    if not os.path.lexists(f"{prefix}{path}/.git"):
+                        missing.append(path)  # a folder took a tracked file's place
+                        continue
                     reason = roles.FOREIGN
                 elif stat.S_ISLNK(mode):
                     reason = roles.LINK
