@@ -46,7 +46,7 @@ def map(tokens: int, about: str | None, files: tuple[str, ...], **given: Any) ->
                 )
         found = mentions(about or "")
         focus = Focus(
-            names=frozenset({*found.names, *(about or "").split()}),
+            names=frozenset([*found.names, *(about or "").split()]),
             files=files,
             recent=recently_changed(repo),
         )

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from attrs import define, field, frozen
 
 from agent_ls.workspace.index.graph import Graph, Indexed, graph_of, is_aside, is_test
-from agent_ls.workspace.index.issue_text import Mentions, mentions
-from agent_ls.workspace.index.lexical import Lexical, terms_of
-from agent_ls.workspace.index.named import named_places
+from agent_ls.workspace.index.issue_text import mentions
+from agent_ls.workspace.index.lexical import Lexical, Match, terms_of
+from agent_ls.workspace.index.named import Place, named_places
 from agent_ls.workspace.index.pagerank import pagerank
 from agent_ls.workspace.index.records import Definition
 
 MAX_REASONS = 4
+_DATA = (".json", ".yaml", ".yml", ".toml", ".css", ".html", ".d.ts", ".d.mts", ".d.cts", ".pyi")
+"""Data and declarations: what is wrong is seldom wrong there."""
 MAX_SYMBOLS = 4
 
 
@@ -29,13 +31,15 @@ class Weights:
     """How much each kind of evidence counts; found on other projects' fixes than those it is measured on."""
 
     words: float = 1.0
-    passage: float = 0.7
+    passage: float = 1.0
+    path: float = 0.5
     name: float = 0.5
-    spread: float = 0.35
+    spread: float = 0.2
     prior: float = 0.05
     recent: float = 0.1
     test: float = 0.25
     aside: float = 0.4
+    data: float = 0.5
     text: float = 0.15
 
 
@@ -91,12 +95,32 @@ def context(
     `recent` gives recently changed files with a weight from 0 to 1 (see `recency`). Tests, documentation and
     examples come after the sources that they are about, unless nothing else matches. An empty text gives [].
     """
+    graph, places, matches = gather(view, text)
+    return weigh(graph, places, matches, limit=limit, recent=recent, weights=weights)
+
+
+def gather(view: Indexed, text: str) -> tuple[Graph, list[Place], list[Match]]:
+    """What the index has to say to a text, before it is weighed."""
     found = mentions(text)
     graph = graph_of(view)
+    lexical = Lexical(view, graph, found.words, found.forms)
+    return graph, list(named_places(view, graph, found)), lexical.best()
+
+
+def weigh(
+    graph: Graph,
+    places: Sequence[Place],
+    matches: Sequence[Match],
+    *,
+    limit: int,
+    recent: Mapping[str, float] | None = None,
+    weights: Weights = DEFAULT,
+) -> list[Candidate]:
+    """The candidates that the gathered evidence speaks for; see `context`."""
     evidence: dict[str, _Evidence] = defaultdict(_Evidence)
-    for place in named_places(view, graph, found):
+    for place in places:
         evidence[place.path].add(weights.name * place.score, place.reason, place.definition)
-    _lexical(view, graph, found, evidence, weights)
+    _lexical(matches, evidence, weights)
     _spread(graph, evidence, weights)
     for path, share in (recent or {}).items():
         if path in evidence and evidence[path].score > 0:
@@ -116,20 +140,23 @@ def _standing(graph: Graph, path: str, weights: Weights) -> float:
         return weights.text
     if is_test(path):
         return weights.test
+    if path.endswith(_DATA):
+        return weights.data
     return weights.aside if is_aside(path) else 1.0
 
 
-def _lexical(
-    view: Indexed, graph: Graph, found: Mentions, evidence: dict[str, _Evidence], weights: Weights
-) -> None:
-    lexical = Lexical(view, graph, found.words, found.forms)
-    matches = lexical.best()
+def _lexical(matches: Sequence[Match], evidence: dict[str, _Evidence], weights: Weights) -> None:
     top = max((match.score for match in matches), default=0.0)
+    top_path = max((match.in_path for match in matches), default=0.0)
     top_passage = max((match.passage for match in matches), default=0.0)
     for match in matches:
         score = weights.words * match.score / top if top else 0.0
         told = terms_of(match)
         evidence[match.path].add(score, f"has the task's words {told}" if told else "has the task's words")
+        if match.in_path and top_path:
+            evidence[match.path].add(
+                weights.path * match.in_path / top_path, "its name is among the task's words"
+            )
         if match.definition is not None and top_passage:
             score = weights.passage * match.passage / top_passage
             name = match.definition.qualified

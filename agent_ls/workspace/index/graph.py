@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -46,11 +47,15 @@ class Indexed(Protocol):
     def text(self, path: str) -> bytes: ...
 
 
-@runtime_checkable
-class HasDefiners(Protocol):
-    """A snapshot that can list all names with the files that define them in one go."""
+Crossings = tuple[Mapping[int, Sequence[str]], Iterable[tuple[str, Sequence[int], Sequence[int]]]]
+"""(number -> the paths of a content; name, numbers of the contents that define and that mention it)"""
 
-    def definers(self) -> Iterable[tuple[str, Sequence[str]]]: ...
+
+@runtime_checkable
+class HasCrossings(Protocol):
+    """A snapshot that can list all names with their definers and mentions in one go."""
+
+    def crossings(self) -> Crossings: ...
 
 
 @frozen(eq=False)
@@ -78,6 +83,11 @@ class Graph:
     def path_stems(self) -> Mapping[str, frozenset[str]]:
         """Each path's words, as stems."""
         return {path: frozenset(stem(part) for part in parts(path.rpartition(".")[0])) for path in self.paths}
+
+    @cached_property
+    def path_frequency(self) -> Mapping[str, int]:
+        """In how many paths each stem stands."""
+        return Counter(term for stems in self.path_stems.values() for term in stems)
 
 
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "__tests__", "spec", "specs", "testsuite", "test-d"})
@@ -126,61 +136,69 @@ def style_weight(name: str) -> float:
     return weight
 
 
-_graphs: WeakKeyDictionary[object, Graph] = WeakKeyDictionary()
+_graphs: WeakKeyDictionary[object, tuple[int, Graph]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def graph_of(view: Indexed) -> Graph:
-    """The graph of a snapshot; built once for each and kept as long as the snapshot lives."""
+    """The graph of a snapshot; the last one of each index is kept for as long as the index lives."""
+    source = getattr(view, "source", view)
     with _lock:
-        known = _graphs.get(view)
-    if known is None:
-        known = build(view)
-        with _lock:
-            _graphs[view] = known
-    return known
+        known = _graphs.get(source)
+    if known is not None and known[0] == view.version:
+        return known[1]
+    graph = build(view)
+    with _lock:
+        _graphs[source] = (view.version, graph)
+    return graph
 
 
 def build(view: Indexed) -> Graph:
-    """Build the graph from the index's names and word postings. Generated and minified files are left out."""
+    """Build the graph from the index's names and words. Generated and minified files are left out."""
     paths = tuple(sorted(info.path for info in view.files() if info.role == "source" and info.language))
     number = {path: index for index, path in enumerate(paths)}
     tests = frozenset(index for index, path in enumerate(paths) if is_test(path))
     size = len(paths)
     limit = size if size <= FEW_FILES else max(FEW_FILES, int(size * COMMON))
-    definers: dict[str, tuple[int, ...]] = {}
-    for name, files in _definers(view):
-        found = tuple(sorted({number[path] for path in files if path in number}))
-        if found and len(found) <= MAX_DEFINERS and len(name) > 1:
-            definers[name] = found
+    held, crossings = view.crossings() if isinstance(view, HasCrossings) else _crossings(view)
+    # A content that stands in several files counts as the first of them.
+    node = {
+        key: min(nodes)
+        for key, known in held.items()
+        if (nodes := [number[path] for path in known if path in number])
+    }
     rows: list[dict[int, float]] = [{} for _ in paths]
     names: dict[str, Name] = {}
-    get = number.get
-    for name, files in view.postings(definers):
-        where = definers[name]
-        mentions = len(files)
-        if mentions > limit:
+    for name, definers, mentions in crossings:
+        where = {node[key] for key in definers if key in node}
+        if not where or len(where) > MAX_DEFINERS or len(name) < 2:
             continue
-        weight = style_weight(name) * math.log1p(size / mentions) / len(where) ** 1.5
-        names[name] = Name(where, mentions, weight)
-        if mentions <= 1:
+        sources = [node[key] for key in mentions if key in node]
+        if len(sources) > limit:
             continue
-        sources = [source for path in files if (source := get(path)) is not None]
+        weight = style_weight(name) * math.log1p(size / (len(sources) or 1)) / len(where) ** 1.5
+        names[name] = Name(tuple(sorted(where)), len(sources), weight)
+        if where.issuperset(sources) and len(where) == 1:
+            continue
         for target in where:
             row = rows[target]
             # A name that a test defines says nothing of the product.
             share = weight * 0.2 if target in tests else weight
             for source in sources:
-                row[source] = row.get(source, 0.0) + share
+                if source in row:
+                    row[source] += share
+                else:
+                    row[source] = share
             row.pop(target, None)
     incoming = [(tuple(row), tuple(row.values())) for row in rows]
     links = Links(incoming)
     return Graph(paths, number, names, incoming, links, tests, tuple(pagerank(links)))
 
 
-def _definers(view: Indexed) -> Iterable[tuple[str, Sequence[str]]]:
-    if isinstance(view, HasDefiners):
-        yield from view.definers()
-    else:
-        for name in view.names():
-            yield name, [found.path for found in view.definitions(name)]
+def _crossings(view: Indexed) -> Crossings:
+    """The same, name by name."""
+    number = {info.path: index for index, info in enumerate(view.files())}
+    definers = {name: [number[found.path] for found in view.definitions(name)] for name in view.names()}
+    mentions = {name: [number[path] for path in files] for name, files in view.postings(definers)}
+    held = {index: [path] for path, index in number.items()}
+    return held, [(name, places, mentions.get(name, [])) for name, places in definers.items()]

@@ -23,10 +23,10 @@ class Frame:
 class Mentions:
     """What a text mentions.
 
-    `words`: stem -> weight (how often and how prominently), `forms`: stem -> the word itself. `names`: identifier or dotted name as written ->
-    weight (1 in prose, more in code spans and calls). `imported`: names that examples import. `own`: names
-    that the examples define themselves. `frames`: stack frames, innermost last; `paths`: other places.
-    `messages`: quoted messages of errors.
+    `words`: stem -> weight (how often and how prominently), `forms`: stem -> the word itself. `names`:
+    identifier or dotted name as written -> weight (1 in prose, more in code spans and calls). `imported`:
+    names that examples import. `own`: names that the examples define themselves. `frames`: stack frames,
+    innermost last; `paths`: other places. `messages`: quoted messages of errors.
     """
 
     words: Mapping[str, float]
@@ -65,7 +65,7 @@ _FILES = (
 _PATH = re.compile(
     rf"(?<![\w./\\:@-])(?P<path>(?:[\w.@+-]+[/\\])*[\w@+-][\w.@+-]*\.(?:{_FILES}))(?![\w/])(?::(?P<line>\d+))?"
 )
-_FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(```|~~~)([^\n]*)\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 _DIRECTIVE = re.compile(
     r"^[ \t]*\.\. (?:code|code-block|sourcecode)::[^\n]*\n((?:[ \t]*\n|[ \t]+[^\n]*\n?)+)"
     r"|::\n[ \t]*\n((?:[ \t]*\n|[ \t]{2,}[^\n]*\n?)+)",
@@ -116,6 +116,7 @@ def mentions(text: str) -> Mentions:
         text = text[: MAX_TEXT // 2] + "\n" + text[-MAX_TEXT // 2 :]
     text = _URL.sub(" ", text.replace("\r\n", "\n"))
     frames, text = _frames(text)
+    kinds = [match[2] for match in _FENCE.finditer(text)]
     blocks, prose = _split(text)
     code = "\n".join(blocks)
     names: dict[str, float] = {}
@@ -134,8 +135,11 @@ def mentions(text: str) -> Mentions:
     for match in _IDENTIFIER_IN_PROSE.finditer(plain):
         _raise(names, match[0], 2.0 if plain[match.end() : match.end() + 2] == "()" else 1.5)
     title, _, body = plain.strip().partition("\n")
-    for source, weight in ((title, 2.0), (body, 1.0), (" ".join(spans), 1.5), (code, 0.5)):
-        _count(words, forms, source, weight)
+    for source, weight in ((title, 2.0), (body, 1.0), (code, 0.5)):
+        _count(words, forms, source, weight, STOP)
+    # A command or a module may be called by any word.
+    _count(words, forms, " ".join(spans), 1.5, _KEYWORDS)
+    _count(words, forms, " ".join(kinds), 1.0, STOP)
     messages = []
     for match in _ERROR_LINE.finditer(text):
         _raise(names, match["name"].split(".")[-1], 2.0)
@@ -213,13 +217,15 @@ def _imported(code: str) -> Iterator[str]:
                     yield word
 
 
-def _count(words: dict[str, float], forms: dict[str, str], text: str, weight: float) -> None:
+def _count(
+    words: dict[str, float], forms: dict[str, str], text: str, weight: float, stop: frozenset[str]
+) -> None:
     seen: dict[str, int] = {}
     for word in re.findall(r"[^\W\d]\w*", text):
         if _NOT_WORDS.fullmatch(word):
             continue
         for part in parts(word):
-            if part not in STOP and len(part) > 1:
+            if part not in stop and len(part) > 1:
                 key = stem(part)
                 forms.setdefault(key, part)
                 seen[key] = seen.get(key, 0) + 1

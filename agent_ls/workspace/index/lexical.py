@@ -28,7 +28,8 @@ _CALLABLE = frozenset({"function", "method", "constructor", "macro"})
 
 @frozen
 class Match:
-    """One file's fit. `score` is that of the whole file, `passage` that of its best definition; `terms` and
+    """One file's fit. `score` is that of the whole file, `passage` that of its best definition, `in_path`
+    that of its name and folders; `terms` and
     `inside` are the matching terms of the two, the most telling first; `others` further definitions."""
 
     path: str
@@ -38,6 +39,7 @@ class Match:
     definition: Definition | None = None
     inside: tuple[str, ...] = ()
     others: tuple[tuple[Definition, float], ...] = ()
+    in_path: float = 0.0
     forms: Mapping[str, str] = field(factory=dict, repr=False, eq=False)
 
 
@@ -58,6 +60,7 @@ class Lexical:
         self._forms = forms
         self._idf: dict[str, float] = {}
         self._holders: dict[str, set[str]] = {}
+        self._weights = {term: weight**0.5 for term, weight in words.items()}
         self._in_names = self._names(words)
         size = max(1, len(graph.paths))
         for term, weight in words.items():
@@ -137,8 +140,22 @@ class Lexical:
                 definition=best[0] if best else None,
                 inside=best[2] if best else (),
                 others=tuple((definition, share) for definition, share, _ in passages[1:4]),
+                in_path=self._path_score(path),
                 forms=self._forms,
             )
+
+    def _path_score(self, path: str) -> float:
+        """How well the file's name (and half as much its folders) fits: rare names tell more."""
+        frequency = self._graph.path_frequency
+        name = {stem(part) for part in parts(path.rpartition("/")[2].rpartition(".")[0])}
+        size = len(self._graph.paths)
+        return sum(
+            self._weights[term]
+            * math.log1p(size / frequency[term])
+            * (1.0 / len(name) ** 0.5 if term in name else 0.3)
+            for term in self._graph.path_stems[path]
+            if term in self._weights
+        )
 
     def _passages(self, path: str, text: str) -> list[tuple[Definition, float, tuple[str, ...]]]:
         """The definitions of a file with the fit of each, best first; only those that fit at all."""

@@ -139,6 +139,27 @@ class Lookup:
             for term in (words if kind == WORDS else names).split(b"\n"):
                 yield term, (number,)
 
+    def crossings(self) -> Iterator[tuple[bytes, list[int], list[int]]]:
+        """Every defined name with the contents that define it and those that mention it as a word, dead ones
+        among them: one pass over all terms, for who needs most of them."""
+        definers: dict[bytes, list[int]] = {}
+        for term, blobs in self.all_terms(NAMES):
+            definers.setdefault(term, []).extend(blobs)
+        mentions: dict[bytes, list[int]] = {}
+        for segment in self._segments:
+            document = self._documents_of(segment).__getitem__
+            for stored in self._store.chunks(segment, WORDS):
+                for term, places in Terms(*stored):
+                    if term in definers:
+                        mentions.setdefault(term, []).extend(map(document, places))
+        for number, words, _ in self._store.pending():
+            for term in words.split(b"\n"):
+                if term in definers:
+                    mentions.setdefault(term, []).append(number)
+        for term, blobs in definers.items():
+            if term:
+                yield term, blobs, mentions.get(term, [])
+
     def tags(self, blob: int) -> tuple[Sequence[Any], Sequence[Any]]:
         """The rows of definitions and imports of a content."""
         found: tuple[Sequence[Any], Sequence[Any]] | None = self._tags.get(blob)

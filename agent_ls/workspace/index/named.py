@@ -13,6 +13,8 @@ from agent_ls.workspace.index.graph import Graph, Indexed, is_test
 from agent_ls.workspace.index.issue_text import Frame, Mentions
 from agent_ls.workspace.index.records import Definition, Found
 
+FEW = 6
+"""Files that may mention a name which nobody defines."""
 MAX_PLACES = 12
 """A name that more definitions share says too little for each of them."""
 
@@ -142,7 +144,7 @@ def _fit(place: Found, before: Sequence[str]) -> int:
 def _mentioned(view: Indexed, graph: Graph, word: str, weight: float, size: int) -> Iterator[Place]:
     """A name that nobody defines (a parameter, an option, a key): the few files that know it."""
     files = [path for path in view.files_with(word) if path in graph.number and not is_test(path)]
-    if not files or len(files) > max(3, size * 0.1):
+    if not files or len(files) > FEW:
         return
     score = 0.6 * weight / len(files) ** 0.8
     for path in sorted(files):

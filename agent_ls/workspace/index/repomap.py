@@ -33,9 +33,9 @@ class Focus:
     """What the overview is for: names or words of the task, files that are open or that it names, files of
     failing tests, and recently changed files with a weight from 0 to 1 each. Unknown ones are ignored."""
 
-    names: frozenset[str] = field(default=frozenset(), converter=frozenset)
-    files: tuple[str, ...] = field(default=(), converter=tuple)
-    tests: tuple[str, ...] = field(default=(), converter=tuple)
+    names: frozenset[str] = frozenset()
+    files: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
     recent: Mapping[str, float] = field(factory=dict)
 
 

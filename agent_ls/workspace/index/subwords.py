@@ -37,7 +37,7 @@ def stem(word: str) -> str:
     if len(word) < 4 or not word.isascii():
         return word
     for ending, instead in _BY_LENGTH:
-        if word.endswith(ending) and len(word) - len(ending) + len(instead) >= 3:
+        if word.endswith(ending) and len(word) - len(ending) + len(instead) >= (4 if len(ending) > 3 else 3):
             if ending == "s" and word.endswith(("ss", "us", "is")):
                 return word
             base = word[: -len(ending)] + instead

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_ls.workspace.index import roles
@@ -44,6 +44,11 @@ class View:
     def version(self) -> int:
         """Grows with every change of the index."""
         return self._state.version
+
+    @property
+    def source(self) -> object:
+        """What it is a view of: two views of one source with equal versions say the same."""
+        return self._index
 
     # files
 
@@ -185,6 +190,32 @@ class View:
             found -= state.overlays.keys()
             found.update(path for path, overlay in state.overlays.items() if term in overlay.content.names)
         return frozenset(found)
+
+    def crossings(self) -> tuple[Mapping[int, Sequence[str]], list[tuple[str, list[int], list[int]]]]:
+        """(the paths behind each number; every defined name with the numbers of the files that define it and
+        of those that mention it). Numbers without paths mean nothing. For whoever needs them all."""
+        found = [
+            (term.decode("utf-8", "replace"), definers, mentions)
+            for term, definers, mentions in self._read(lambda lookup: list(lookup.crossings()))
+        ]
+        overlays = self._state.overlays
+        if not overlays:
+            return self._state.by_blob, found
+        paths = {
+            blob: [path for path in known if path not in overlays]
+            for blob, known in self._state.by_blob.items()
+        }
+        names = {name: (definers, mentions) for name, definers, mentions in found}
+        for number, (path, overlay) in enumerate(overlays.items(), 1):
+            paths[-number] = [path]
+            for term in overlay.content.names:
+                names.setdefault(term.decode("utf-8", "replace"), ([], []))[0].append(-number)
+        for number, overlay in enumerate(overlays.values(), 1):
+            for term in overlay.content.words:
+                entry = names.get(term.decode("utf-8", "replace"))
+                if entry is not None:
+                    entry[1].append(-number)
+        return paths, [(name, definers, mentions) for name, (definers, mentions) in names.items()]
 
     def definition_rows(self, path: str) -> Sequence[DefinitionRow]:
         """As `outline`, in plain tuples of a Definition's fields: for many files."""
