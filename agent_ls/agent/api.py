@@ -353,7 +353,8 @@ def _remove(info: SessionInfo, *, keep_progress: bool) -> bool:
         except AgentLsError:
             pass  # the repository is gone, or a person uses the branch: only our own files are left
         if keep:
-            shutil.rmtree(directory / "scratch", ignore_errors=True)
+            for name in ("scratch", "quick"):
+                shutil.rmtree(directory / name, ignore_errors=True)
             return False
         shutil.rmtree(directory / "tree", ignore_errors=True)
         shutil.rmtree(directory, ignore_errors=True)

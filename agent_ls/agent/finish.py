@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import asdict
+
 from agent_ls.agent.judge import Judge, Judgement, first_line
 from agent_ls.agent.report import SCHEMA, Report, reward
 from agent_ls.agent.session import Session, reserve
@@ -148,6 +150,7 @@ def _tests(session: Session, best: Judgement | None) -> dict[str, Any]:
         "added": list(comparison.added),
         "missing": list(comparison.missing),
         "proven_by": list(best.proven_by) if best else [],
+        "quick": {**asdict(session.quick.counts), "fallback": session.quick.reason},
     }
 
 

@@ -21,6 +21,8 @@ from agent_ls.testing.ids import expand_ids
 from agent_ls.testing.results import Comparison, Outcome, TestResult, TestRun
 from agent_ls.workspace.paths import is_test_path
 
+_QUICK = frozenset({"probe", "asked", "affected", "asked-by-model"})
+"""Stages that may run in a process forked from a warm one; a proof always takes fresh ones."""
 DEFAULT_TEST_TIMEOUT_S = 60.0
 """One test may take this long in the baseline when nothing is configured."""
 
@@ -302,9 +304,14 @@ class Judge:
         session = self.session
         before = tree or session.worktree.write_tree()
         seconds = min(session.settings.test_timeout, max(self.allowance(), session.meter.remaining_s()))
-        run = session.runner.run(
-            ids, timeout=seconds, cancel=session.cancel, trace=trace, per_test_timeout=self._per_test
-        )
+        if ids is not None and stage in _QUICK:
+            run = session.quick.run(
+                ids, timeout=seconds, cancel=session.cancel, per_test_timeout=self._per_test
+            )
+        else:
+            run = session.runner.run(
+                ids, timeout=seconds, cancel=session.cancel, trace=trace, per_test_timeout=self._per_test
+            )
         self._restore(before)
         session.log.append("test_run", stage=stage, run=run_to_plain(run))
         session.cancel.raise_if_cancelled()

@@ -26,6 +26,7 @@ from agent_ls.sandbox.confine import Sandbox, View, choose
 from agent_ls.settings import Settings, state_dir
 from agent_ls.task import Task
 from agent_ls.testing.plan import find_plan
+from agent_ls.testing.quick import QuickEvent, QuickRunner
 from agent_ls.testing.results import TestRun
 from agent_ls.testing.runner import TestRunner
 from agent_ls.workspace.files import Workspace
@@ -34,6 +35,11 @@ from agent_ls.workspace.snapshot import Snapshot, take_snapshot
 from agent_ls.workspace.worktree import Worktree, bring_ignored
 
 Ask = Callable[[str], str | None]
+
+_REMOVAL_S = 0.3
+"""Whoever asked for a stop does not wait longer than this for files to be deleted."""
+_FRESH_FIRST = 2
+"""So many runs of selected tests take fresh processes: a short session needs no warm one."""
 
 
 def slug(text: str, limit: int = 40) -> str:
@@ -64,6 +70,7 @@ class Session:
     worktree: Worktree
     workspace: Workspace
     runner: TestRunner
+    quick: QuickRunner
     log: EventLog
     meter: Meter
     progress: ProgressTracker
@@ -112,7 +119,10 @@ class Session:
     def close(self) -> None:
         """Remove what only a running session needs; the event file stays."""
         try:
-            self.worktree.remove()
+            self.quick.close()
+            within = _REMOVAL_S if self.cancel.cancelled else None
+            if not self.worktree.remove(within):
+                self.note("the session's copy is large: `agent-ls clean` removes the rest of it")
             shutil.rmtree(self.directory / "scratch", ignore_errors=True)
         finally:
             self.log.close()
@@ -174,7 +184,7 @@ def open_session(
     behind.
     """
     repo = Repository.discover(repo_path)
-    sandbox = choose(settings.sandbox)
+    sandbox = choose(settings.sandbox, cancel)
     session_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{slug(task.title, 24)}-{secrets.token_hex(2)}"
     directory = sessions_root() / session_id
     _refuse_inside(repo, directory)
@@ -190,7 +200,7 @@ def open_session(
         undo.append(lambda: shutil.rmtree(directory, ignore_errors=True))
         lock = lock_session(directory)
         undo.append(lock.close)
-        snapshot = take_snapshot(repo, directory / "scratch", settings.base)
+        snapshot = take_snapshot(repo.until(cancel), directory / "scratch", settings.base)
         cancel.raise_if_cancelled()
         branch = settings.branch or branch_name(task)
         if tip is None:
@@ -219,8 +229,8 @@ def open_session(
             version=__version__,
         )
         # After the event: a session that is killed from here on can be found, resumed and cleaned.
-        worktree = Worktree.create(repo, snapshot, directory / "tree")
-        undo.append(worktree.remove)
+        undo.append(lambda: Worktree.discard(repo, directory / "tree"))
+        worktree = Worktree.create(repo, snapshot, directory / "tree", cancel)
         return _assemble(
             session_id,
             directory,
@@ -292,7 +302,7 @@ def _assemble(
     ask: Ask,
     tip: str,
 ) -> Session:
-    ignored = bring_ignored(repo, worktree)
+    ignored = bring_ignored(repo, worktree, cancel)
     for path, reason in (*snapshot.left_out, *ignored.left_out):
         log.append("note", level="warning", text=f"not copied into the session: {path} ({reason})")
     view = View(
@@ -302,9 +312,14 @@ def _assemble(
         readonly=ignored.readonly,
         network=settings.network,
     )
-    plan = find_plan(worktree.path, repo.root, settings)
+    plan = find_plan(worktree.path, repo.root, settings, cancel)
     for reason in plan.reasons:
         log.append("note", level="info", text=reason)
+    runner = TestRunner(plan, sandbox, view, settings)
+
+    def say(event: QuickEvent) -> None:
+        log.append("quick_tests", state=event.state, reason=event.reason)
+
     return Session(
         id=session_id,
         directory=directory,
@@ -315,7 +330,8 @@ def _assemble(
         branch=branch,
         worktree=worktree,
         workspace=Workspace(worktree.path, cancel),
-        runner=TestRunner(plan, sandbox, view, settings),
+        runner=runner,
+        quick=QuickRunner(runner, directory / "quick", on_event=say, after=_FRESH_FIRST),
         log=log,
         meter=Meter(settings.limits),
         progress=ProgressTracker(settings.limits.max_failures),

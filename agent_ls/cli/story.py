@@ -155,6 +155,12 @@ class Story:
             return [Text.assemble(("! ", WARN), (one_line(data["text"], 400), WARN))]
         return [Text("  " + one_line(data["text"], 240), DIM)] if self.verbose else []
 
+    def _quick_tests(self, data: Mapping[str, Any], event: Event) -> list[Text]:
+        if data["state"] == "fallback":
+            reason = one_line(data["reason"], 240)
+            return [Text(f"  every test run takes a fresh process from here: {reason}", DIM)]
+        return [Text(f"  warm test process {data['state']}: {data['reason']}", DIM)] if self.verbose else []
+
     def _phase(self, data: Mapping[str, Any], event: Event) -> list[Text]:
         self.status, self.detail, self.since = one_line(data["text"]), "", event.time
         return []

@@ -74,7 +74,8 @@ class QuickRunner:
     """Runs selected tests of one runner's plan quickly. Thread-safe: one run at a time. Close it.
 
     `folder` is a private folder of ours outside of the worktree; it is made, and removed by `close`.
-    `on_event` hears of starts, checks and the fallback.
+    `on_event` hears of starts, checks and the fallback. The first `after` runs (at least one, to learn what
+    the tests import) are fresh ones; then the warm process is started in the background.
     """
 
     def __init__(
@@ -84,11 +85,13 @@ class QuickRunner:
         *,
         on_event: Callable[[QuickEvent], None] | None = None,
         check_every: int = CHECK_EVERY,
+        after: int = 1,
     ) -> None:
         self._runner = runner
         self._folder = folder
         self._on_event = on_event
         self._check_every = check_every
+        self._after = after
         self._lock = threading.RLock()
         self._zygote: Zygote | None = None
         self._number = 0
@@ -122,9 +125,11 @@ class QuickRunner:
         with self._lock:
             if not requested or self.reason is not None:
                 return self._fresh(requested, options, on_result)
-            if not self._modules and not self._runner.installed:
+            if self._after > 0 or not (self._modules or self._runner.installed):
+                self._after -= 1
                 run = self._fresh(requested, options, on_result)
-                self._learn()
+                if self._after <= 0:
+                    self.warm()
                 return run
             try:
                 self._learn()

@@ -251,7 +251,7 @@ class Plugin:
 
 def installed_modules():
     """[name, whether pytest rewrote its asserts] of all imported modules that are not the project's, in the
-    order in which their import began."""
+    order in which their imports ended."""
     from _pytest.assertion.rewrite import AssertionRewritingHook
 
     found = []
