@@ -23,7 +23,9 @@ def rendered(found: FileTags) -> str:
     lines = ["broken"] if found.broken else []
     for it in found.definitions:
         place = f"{it.line}-{it.end_line} {it.name_line}:{it.column}"
-        lines.append(f"{place} {it.kind} {it.qualified} | {it.signature}" + (f" | {it.doc}" if it.doc else ""))
+        lines.append(
+            f"{place} {it.kind} {it.qualified} | {it.signature}" + (f" | {it.doc}" if it.doc else "")
+        )
     lines += [f"{it.line} import {it.module} {' '.join(it.names)}".rstrip() for it in found.imports]
     rows: dict[int, list[str]] = {}
     for it in found.references:

@@ -22,13 +22,14 @@ IMPORT, OUTER, SCOPE, CONTAINER = "import", "outer", "scope", "container"
 class TagQueries:
     """A language's compiled queries. `kinds` names what each pattern of `definitions` finds: a kind of
     symbol, or one of IMPORT, OUTER, SCOPE, CONTAINER; `captures` is the name of each pattern's outermost
-    capture; `names` says the same of the captures of `references`. `nested` (the query marks scopes): run
-    scope by scope, near their roots only. `refused` are the patterns that the installed grammar lacks
-    nodes for."""
+    capture, and `plain` tells those that capture nothing else but @name and @body. `nested` (the query marks
+    scopes): run scope by scope, near their roots only. `refused` are the patterns that the installed grammar
+    lacks nodes for."""
 
     definitions: Query | None
     kinds: tuple[str, ...]
     captures: tuple[str, ...]
+    plain: tuple[bool, ...]
     references: Query | None
     nested: bool
     refused: tuple[str, ...] = field(default=())
@@ -51,6 +52,7 @@ def tag_queries(language: str) -> TagQueries:
         definitions_query,
         tuple(name.removeprefix("definition.") for name in captures),
         captures,
+        tuple(re.search(r"@(owner|declarator|rest|head)\b", pattern) is None for pattern in definitions),
         references_query,
         SCOPE in captures,
         tuple(refused),

@@ -165,12 +165,13 @@ def signature(language: str, kind: str, source: bytes, start: int, end: int, bod
     return text if len(text) <= _SIGNATURE else text[:_SIGNATURE] + "…"
 
 
+_QUOTES = frozenset(b"\"'rRuUbB")
 _DOCSTRING = re.compile(rb"[rRuUbB]{0,2}(\"\"\"|'''|\"|')\s*")
 
 
 def docstring(source: bytes, body: int) -> str:
     """The first line of a Python docstring that starts at `body`; "" when something else does."""
-    if source[body] not in b"\"'rRuUbB":
+    if source[body] not in _QUOTES:
         return ""
     found = _DOCSTRING.match(source, body)
     if found is None:

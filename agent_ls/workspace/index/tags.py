@@ -17,7 +17,6 @@ records. Their captures:
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from agent_ls.workspace.grammars import grammar
@@ -41,8 +40,6 @@ DefinitionRow = tuple[str, str, int, int, int, int, str | None, str, str]
 """The fields of a Definition, in order."""
 ImportRow = tuple[str, int, tuple[str, ...]]
 """The fields of an Import, in order."""
-
-_MENTION = re.compile(rb"^[ \t]*(?:async[ \t]|def[ \t]|class[ \t]|import[ \t]|from[ \t])", re.MULTILINE)
 
 
 def parse_bytes(language: str, source: bytes, old_tree: Tree | None = None) -> Tree:
@@ -115,23 +112,22 @@ def _search(queries: TagQueries, root: Node, source: bytes) -> tuple[list[_Raw],
     nested = queries.nested and not root.has_error
     if nested:
         cursor.set_max_start_depth(2)
-    kinds, captures = queries.kinds, queries.captures
+    kinds, captures, plain = queries.kinds, queries.captures, queries.plain
     work = [(root, False)]
     while work:
         scope, inner = work.pop()
         for pattern, found in cursor.matches(scope):
             kind = kinds[pattern]
             node = found[captures[pattern]][0]
-            if kind == SCOPE:
-                if nested and not (inner and not _mentions(source, node.start_byte, node.end_byte)):
-                    work.append((node, inner))
-                continue
             start, end = node.byte_range
             if kind == IMPORT:
                 statements.append((start, end))
+            elif kind == SCOPE:
+                if nested and not (inner and not _mentions(source, start, end)):
+                    work.append((node, inner))
             elif kind == OUTER:
                 raw.append((start, -end, pattern, 0, 0, 0, 0, 0))
-            else:
+            elif plain[pattern]:
                 body_start = 0
                 if "body" in found:
                     body = found["body"][0]
@@ -141,18 +137,27 @@ def _search(queries: TagQueries, root: Node, source: bytes) -> tuple[list[_Raw],
                             work.append((body, False))
                         elif _mentions(source, body_start, end):
                             work.append((body, True))
-                elif "head" in found:
-                    body_start = found["head"][0].end_byte
-                if "rest" in found:
-                    end = root.end_byte
-                owner = found["owner"][0].byte_range if "owner" in found else (0, 0)
-                if "declarator" in found:
-                    names = [name for node in found["declarator"] if (name := _declared(node)) is not None]
-                else:
-                    names = found["name"]
-                for name in names:
-                    raw.append((start, -end, pattern, *name.byte_range, -body_start, *owner))
+                for name in found["name"]:
+                    name_start, name_end = name.byte_range
+                    raw.append((start, -end, pattern, name_start, name_end, -body_start, 0, 0))
+            else:
+                raw += _with_more(pattern, found, start, root.end_byte if "rest" in found else end)
     return raw, statements
+
+
+def _with_more(pattern: int, found: dict[str, list[Node]], start: int, end: int) -> list[_Raw]:
+    """What a match finds that has other captures than @name and @body."""
+    body_start = 0
+    if "body" in found:
+        body_start = found["body"][0].start_byte
+    elif "head" in found:
+        body_start = found["head"][0].end_byte
+    owner = found["owner"][0].byte_range if "owner" in found else (0, 0)
+    if "declarator" in found:
+        names = [name for node in found["declarator"] if (name := _declared(node)) is not None]
+    else:
+        names = found["name"]
+    return [(start, -end, pattern, *name.byte_range, -body_start, *owner) for name in names]
 
 
 _DECLARED = frozenset(
@@ -175,15 +180,16 @@ def _declared(node: Node | None) -> Node | None:
 
 
 def _mentions(source: bytes, start: int, end: int) -> bool:
-    """Whether these lines may define or import something. The plain searches cost little and mostly fail."""
-    if (
-        source.find(b"import ", start, end) < 0
-        and source.find(b"def ", start, end) < 0
-        and source.find(b"class ", start, end) < 0
-    ):
-        return False
-    first = source.rfind(b"\n", 0, start) + 1
-    return _MENTION.search(source, start if source[first:start].strip() else first, end) is not None
+    """Whether statements of Python in this range may define or import something: a word that does so stands
+    where a statement can begin."""
+    for word in (b"import ", b"def ", b"class "):
+        at = source.find(word, start, end)
+        while at >= 0:
+            before = source[source.rfind(b"\n", 0, at) + 1 : at].strip()
+            if not before or before.endswith((b":", b";", b"async")) or b"from" in before:
+                return True
+            at = source.find(word, at + 1, end)
+    return False
 
 
 def _definitions(
