@@ -14,7 +14,7 @@ from agent_ls.workspace.index.view import View
 FILES = {
     "pkg/__init__.py": "",
     "pkg/shapes.py": "class Circle:\n    def area(self):\n        return 3 * self.r ** 2\n",
-    "pkg/uses.py": "from pkg.shapes import Circle\n\n\ndef total(xs):\n    return sum(x.area() for x in xs)\n",
+    "pkg/uses.py": "from pkg.shapes import Circle\n\n\ndef total(xs):\n    return Circle.area(xs)\n",
     "web/app.ts": "export function start(name: string): void {\n  console.log(name)\n}\n",
     "docs/read me.md": "# Words in a text\n",
     ".gitignore": "*.log\nbuild/\n",
@@ -69,4 +69,12 @@ def assert_fresh(live: LiveIndex, when: str = "") -> None:
     buffers = {path: buffer.text for path in live.buffers.paths() if (buffer := live.buffers.get(path))}
     expected = fresh(live.root, buffers)
     for part, value in expected.items():
-        assert said[part] == value, f"{part} {when}"
+        assert said[part] == value, f"{part} {when}: {_difference(said[part], value)}"
+
+
+def _difference(said: Any, expected: Any) -> str:
+    if isinstance(said, dict):
+        said, expected = said.items(), expected.items()
+    extra = [item for item in said if item not in expected]
+    lacking = [item for item in expected if item not in said]
+    return f"says {extra[:4]}, but should {lacking[:4]}"

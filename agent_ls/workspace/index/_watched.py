@@ -1,15 +1,15 @@
 """The folders that are watched, and what their events mean for the index.
 
-Watches are scarce (and each costs the kernel about 1 kB), so ignored folders, git's own, nested
-repositories and installed packages get none. A folder is watched first and read then: what appears
-meanwhile is seen at least once.
+Watches are scarce (and each costs the kernel about 1 kB): every folder that may have files for the index gets
+one, and no other does: not those that are ignored, nor git's own, nor nested repositories. A folder is
+watched first and read then: what appears meanwhile is seen at least once.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from attrs import define, field
@@ -18,9 +18,11 @@ from agent_ls.workspace.index import _inotify as inotify
 from agent_ls.workspace.index.scan import git_output, is_ignored, list_files
 
 PACKAGES = frozenset({"node_modules", "__pycache__"})
+"""Left out where there are no rules of git's that do (see `scan`)."""
 _MANY_FOLDERS = 300
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _RULES = ".gitignore"
+_FORMING = dict.fromkeys(("HEAD", "objects", "refs", "config"), "rules")
 
 
 @define
@@ -69,6 +71,7 @@ class WatchedTree:
         self._identity: tuple[int, int] | None = None
         self._git = False
         self._repopulate = self._retrack = False
+        self._nested: set[str] = set()
         self.blind: set[str] = set()
         """Folders that can't be read, and hence not be watched."""
         try:
@@ -155,6 +158,8 @@ class WatchedTree:
             self._pending.all("git's folder appeared, went or was replaced")
             self._repopulate = self._pending.rules = True
             return True
+        if folder in self._nested:
+            return False
         if name == _RULES:
             self._pending.all("the ignore rules changed")
             self._repopulate = self._pending.rules = True
@@ -168,9 +173,8 @@ class WatchedTree:
         known = path in self._watches or path in self.blind
         if mask & (inotify.DELETE | inotify.MOVED_FROM):
             self._forget_below(path)
-            if known:
-                self._pending.path(path)
-            return known
+            self._pending.path(path)
+            return True
         if mask & (inotify.CREATE | inotify.MOVED_TO):
             arrived.append(path)
             return True
@@ -201,6 +205,7 @@ class WatchedTree:
         """Watch what is to be watched now, and nothing else."""
         self._repopulate = self._retrack = False
         self.blind.clear()
+        self._nested.clear()
         self._identity = _identity(self._root)
         wanted: set[str] = set()
         if self._identity is None:
@@ -214,7 +219,7 @@ class WatchedTree:
             for folder in level:
                 if self._watch(folder):
                     wanted.add(folder)
-                    deeper += self._subfolders(folder)
+                    deeper += self._below(folder, listed)
             level = [path for path in deeper if path in listed]
             level += self._unignored(path for path in deeper if path not in listed)
         self._drop(wanted)
@@ -227,7 +232,7 @@ class WatchedTree:
             for path in self._unignored(level):
                 self._forget_below(path)  # the same name may stand for another folder now
                 if self._watch(path):
-                    deeper += self._subfolders(path)
+                    deeper += self._below(path, ())
                 if path in self._watches or path in self.blind:
                     self._pending.path(path)
             level = sorted(deeper)
@@ -254,6 +259,17 @@ class WatchedTree:
         self._watches[folder] = watch
         return True
 
+    def _below(self, folder: str, listed: Container[str]) -> list[str]:
+        """The folders in one, unless git takes it for a nested repository (or a submodule): of that it lists
+        no files, as long as it is one."""
+        nested = self._git and folder and folder not in listed
+        if nested and os.path.lexists(f"{self._root}/{folder}/.git"):
+            self._nested.add(folder)
+            # git takes it for one only when it is whole, and `git init` may be at work.
+            self._watch_outside(f"{self._root}/{folder}/.git", _FORMING)
+            return []
+        return self._subfolders(folder)
+
     def _subfolders(self, folder: str) -> list[str]:
         prefix = f"{folder}/" if folder else ""
         try:
@@ -269,6 +285,7 @@ class WatchedTree:
         if watch is not None:
             self._folders.pop(watch, None)
         self.blind.discard(folder)
+        self._nested.discard(folder)
 
     def _forget_below(self, folder: str) -> None:
         below = folder + "/"
@@ -286,10 +303,7 @@ class WatchedTree:
 
     def _skipped(self, path: str) -> bool:
         name = path.rpartition("/")[2]
-        if name == ".git" or name in PACKAGES:
-            return True
-        # git lists a nested repository (or submodule) as one entry, not its files.
-        return self._git and os.path.lexists(f"{self._root}/{path}/.git")
+        return name == ".git" or (name in PACKAGES and not self._git)
 
     def _unignored(self, folders: Iterable[str]) -> list[str]:
         """Those folders that may have files for the index."""
@@ -336,6 +350,7 @@ class WatchedTree:
             self._inotify.remove(watch)
         self._outside.clear()
         if said is None:
+            self._watch_outside(f"{self._root}/.git", _FORMING)
             return
         git_dir, info, top = os.fsdecode(said).split("\n")[:3]
         places = [
@@ -347,11 +362,14 @@ class WatchedTree:
             above = above.parent
             places.append((str(above), {_RULES: "rules"}))
         for folder, names in places:
-            try:
-                self._outside[self._inotify.add(folder)] = names
-            except OSError as error:
-                if error.errno == errno.ENOSPC:
-                    raise
+            self._watch_outside(folder, names)
+
+    def _watch_outside(self, folder: str, names: dict[str, str]) -> None:
+        try:
+            self._outside[self._inotify.add(folder)] = names
+        except OSError as error:
+            if error.errno not in (*_GONE, errno.EACCES):
+                raise
 
 
 def _identity(root: Path) -> tuple[int, int] | None:
