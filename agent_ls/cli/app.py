@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Watch a bundled sample repository being fixed."),
     "test": ("tests", "Run the tests and print parsed results."),
     "index": ("index", "Index the repository, and say what the index holds."),
+    "guard": ("guard", "Say what a change did to the tests."),
     "search": ("code", "Search text in the repository."),
     "symbols": ("code", "Find definitions by name."),
     "refs": ("code", "Find uses of a name: callers, callees, importers, tests."),

@@ -1,0 +1,226 @@
+"""Which assertion of the old test is which of the new one, and what was lost on the way."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+
+from attrs import define, frozen
+
+from agent_ls.guard.checks import Check, canon, pieces, shape
+from agent_ls.guard.strength import Loss, loss
+from agent_ls.guard.syntax import literals
+
+MAX_PAIRS = 60_000
+_TRIVIAL = {"", "None", "True", "False", "0", "1", "[]", "{}", "''"}
+
+
+@frozen
+class Change:
+    """One old assertion that became weaker (`new` set) or is gone (`new` None)."""
+
+    old: Check
+    new: Check | None
+    loss: Loss
+
+
+@define
+class Pool:
+    """What all new tests together check: for assertions that moved to another test."""
+
+    keys: Counter[tuple[str, str]]
+
+    @classmethod
+    def of(cls, checks: Sequence[Check]) -> Pool:
+        found: Counter[tuple[str, str]] = Counter()
+        for check in checks:
+            if check.rank:
+                found.update(_all_keys(check))
+        return cls(found)
+
+    def has(self, check: Check) -> bool:
+        return check.key in self.keys or (
+            bool(parts := pieces(check)) and all(self.has(part) for part in parts)
+        )
+
+
+def _all_keys(check: Check) -> list[tuple[str, str]]:
+    found = [check.key]
+    for part in pieces(check):
+        found += _all_keys(part)
+    return found
+
+
+def align(old: Sequence[Check], new: Sequence[Check], pool: Pool, gone: Collection[str]) -> list[Change]:
+    """What the checks `new` lose against `old`.
+
+    Args:
+        pool: the checks of all new tests.
+        gone: names of functions that the change removed from the source.
+    """
+    alive = [check for check in old if check.rank]
+    left, right = _same(alive, list(new))
+    if not left:
+        return []
+    own = Pool.of(new)
+    left = [check for check in left if not own.has(check) or _worse_reach(check, new)]
+    left = [check for check in left if not _implied(check, new)]
+    pairs, left, right = _paired(left, right)
+    changes = []
+    for one, two in pairs:
+        found = loss(one, two)
+        if found is not None and not (pool.has(one) and not two.lost and two.relation != "nothing"):
+            changes.append(Change(one, two, found))
+    changes += _missing(left, right, pool, gone)
+    return changes
+
+
+def _same(old: list[Check], new: list[Check]) -> tuple[list[Check], list[Check]]:
+    """Take away what is there on both sides, as reachable as before."""
+    places: dict[tuple[str, str], list[Check]] = defaultdict(list)
+    for check in new:
+        places[check.key].append(check)
+    left, used = [], set()
+    for check in old:
+        found = next(
+            (n for n in places.get(check.key, ()) if id(n) not in used and n.rank and loss(check, n) is None),
+            None,
+        )
+        if found is None:
+            left.append(check)
+        else:
+            used.add(id(found))
+    if not left:
+        return left, []
+    return left, [check for check in new if id(check) not in used]
+
+
+def _worse_reach(check: Check, new: Sequence[Check]) -> bool:
+    """Is every equal new check less reachable?"""
+    same = [n for n in new if n.key == check.key]
+    return bool(same) and all(not n.rank or loss(check, n) is not None for n in same)
+
+
+def _implied(check: Check, new: Sequence[Check]) -> bool:
+    """Does a stronger assertion about the same thing say it too?"""
+    if check.relation in ("equal", "raises", "called-with"):
+        return False
+    subjects = {canon(check.subject), canon(check.raw)}
+    if check.relation == "equal":
+        return False
+    for other in new:
+        if not other.rank or (other.conditions and not check.conditions):
+            continue
+        if (
+            other.rank > check.rank
+            and canon(other.subject) in subjects
+            and other.relation in ("equal", "approx", "any-order", "raises", "partial")
+        ):
+            return True
+        if (
+            check.relation in ("defined", "true", "type")
+            and other.relation in ("equal", "contains", "approx")
+            and any(
+                canon(part) in subjects
+                for part in other.subject.walk()
+                if part.op in ("name", "attr", "call")
+            )
+        ):
+            return check.relation != "type"
+    return False
+
+
+def _score(old: Check, new: Check) -> int:
+    one, two = canon(old.subject), canon(new.subject)
+    score = 0
+    if one == two or (new.relation == "nothing" and one in two):
+        score = 100
+    elif canon(old.raw) == canon(new.raw):
+        score = 90
+    elif one in two or canon(old.raw) in two:
+        score = 80
+    elif two in one and len(two) > 3:
+        score = 70
+    elif shape(old.raw) == shape(new.raw) or shape(old.subject) == shape(new.subject):
+        score = 45
+    if old.expected is not None and new.expected is not None and canon(old.expected) == canon(new.expected):
+        score += 12 if old.expected.text in _TRIVIAL else 42
+    elif new.relation == "nothing" and old.expected is not None and new.subject.text == old.expected.text:
+        score += 40
+    if score:
+        score += 8 * (old.relation == new.relation) + 4 * (old.row == new.row)
+    return score
+
+
+def _paired(old: list[Check], new: list[Check]) -> tuple[list[tuple[Check, Check]], list[Check], list[Check]]:
+    if not old or not new or len(old) * len(new) > MAX_PAIRS:
+        return [], old, new
+    scored = []
+    for at, one in enumerate(old):
+        for to, two in enumerate(new):
+            score = _score(one, two)
+            if score >= 45:
+                scored.append((-score, abs(at - to), at, to))
+    pairs, taken, used = [], set(), set()
+    for _, _, at, to in sorted(scored):
+        if at not in taken and to not in used:
+            taken.add(at)
+            used.add(to)
+            pairs.append((old[at], new[to]))
+    return (
+        pairs,
+        [check for at, check in enumerate(old) if at not in taken],
+        [check for to, check in enumerate(new) if to not in used],
+    )
+
+
+def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[str]) -> list[Change]:
+    """Old assertions without a partner; `extra` are the new ones without."""
+    found = []
+    rest = [check for check in extra if check.rank]
+    for check in old:
+        if pool.has(check):
+            continue
+        stand_in = next((n for n in rest if _stands_in(check, n)), None)
+        if stand_in is not None:
+            rest.remove(stand_in)
+            continue
+        text = check.subject.text if len(check.subject.text) <= 100 else check.raw.text[:100]
+        called = {part.callee.rpartition(".")[2] for part in check.subject.walk() if part.op == "call"}
+        named = {part.name for part in check.subject.walk() if part.op in ("name", "attr")}
+        if (called | named) & set(gone):
+            words = ", ".join(sorted((called | named) & set(gone)))
+            kind = Loss("assertion-deleted", "review", f"the assertion on {text} is gone, and so is {words}")
+        elif any(n.rank >= check.rank for n in rest):
+            other = next(n for n in rest if n.rank >= check.rank)
+            rest.remove(other)
+            kind = Loss(
+                "assertion-replaced",
+                "review",
+                f"the assertion on {text} is gone; a new one is on {other.raw.text[:80]}",
+            )
+        elif check.row:
+            kind = Loss("cases-removed", "block", f"a case is gone: {check.row[:120]}")
+        else:
+            kind = Loss("assertion-deleted", "block", f"the assertion on {text} is gone")
+        found.append(Change(check, None, kind))
+    return found
+
+
+def _stands_in(old: Check, new: Check) -> bool:
+    """Does a new assertion hold the same values, put another way?"""
+    if new.rank < old.rank - 15 or new.lost or len(new.conditions) > len(old.conditions):
+        return False
+    wanted = set(literals(old.expected)) if old.expected is not None else set()
+    if old.message:
+        wanted.add(old.message)
+    have = set(literals(new.expected)) if new.expected is not None else set()
+    have |= set(literals(new.subject)) | ({new.message} if new.message else set())
+    if wanted:
+        return wanted <= have
+    hollow = old.relation == "not-called" or (old.expected is not None and old.expected.text in _TRIVIAL)
+    return (
+        hollow
+        and new.relation in ("equal", "not-called")
+        and (new.expected is None or new.expected.text in _TRIVIAL)
+    )

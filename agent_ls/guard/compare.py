@@ -1,0 +1,455 @@
+"""What became of each test: its assertions, its markers, its mocks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from attrs import define, evolve, field
+
+from agent_ls.guard.align import Change, Pool, align
+from agent_ls.guard.checks import Check, canon
+from agent_ls.guard.mocking import Mock
+from agent_ls.guard.model import File, Marker, Test
+from agent_ls.guard.protected import Finding
+from agent_ls.guard.strength import Severity
+
+MAX_PER_TEST = 6
+
+_MARKERS: dict[str, tuple[str, Severity, str]] = {
+    "skip": ("test-skipped", "block", "is skipped"),
+    "xfail": ("test-expected-to-fail", "block", "is expected to fail"),
+    "only": ("test-focused", "block", "runs alone: all others are left out"),
+    "todo": ("test-skipped", "block", "is a to-do, without a body that runs"),
+    "skip-if": ("test-skipped-conditionally", "block", "is skipped under a condition"),
+    "condition": ("test-skipped-conditionally", "review", "is skipped under a condition"),
+    "retry": ("test-retried", "review", "is tried again after a failure"),
+    "excluded": ("test-excluded", "block", "is left out of the build"),
+    "not-awaited": ("test-not-awaited", "block", "is a coroutine that nobody awaits"),
+}
+_PLATFORM_TAGS = re.compile(r"\b(?:windows|linux|darwin|unix|go1|amd64|arm64|cgo|race|js|wasm)\b")
+
+
+@define
+class Compared:
+    """Findings about tests, gathered: one per place and kind, with the ids of all tests concerned."""
+
+    before: dict[str, File]
+    after: dict[str, File]
+    found: dict[tuple[str, int, str], Finding] = field(factory=dict)
+
+    def add(
+        self,
+        kind: str,
+        severity: Severity,
+        path: str,
+        line: int,
+        message: str,
+        *,
+        before: str = "",
+        after: str = "",
+        test: str = "",
+    ) -> None:
+        key = (path, line, kind)
+        known = self.found.get(key)
+        if known is not None:
+            if test and test not in known.tests and len(known.tests) < 50:
+                self.found[key] = evolve(known, tests=(*known.tests, test))
+            return
+        self.found[key] = Finding(
+            kind, severity, path, max(line, 1), message, before, after, (test,) if test else ()
+        )
+
+    def text(self, side: str, path: str, line: int) -> str:
+        file = (self.before if side == "before" else self.after).get(path)
+        return file.line(line) if file is not None else ""
+
+    # -- pairs
+    def pair(self, old: Test, new: Test, pool: Pool, gone: Collection[str]) -> None:
+        """Findings for one test that is there before and after."""
+        changes = align(old.checks, new.checks, pool, gone)
+        for change in changes[:MAX_PER_TEST]:
+            self._change(change, new)
+        if not new.unit:
+            self._markers(old, new)
+            self._stops(old, new)
+            self._emptied(old, new)
+
+    def _change(self, change: Change, new: Test) -> None:
+        loss = change.loss
+        if change.new is not None:
+            path, line = change.new.path or new.path, change.new.line or new.line
+        else:
+            path, line = change.old.path or new.path, change.old.line
+        self.add(
+            loss.kind,
+            loss.severity,
+            path,
+            line,
+            f"{new.name}: {loss.message}" if not new.unit else loss.message,
+            before=self.text("before", change.old.path, change.old.line),
+            after=self.text("after", path, line) if change.new is not None else "",
+            test=new.label if not new.unit else "",
+        )
+
+    def _emptied(self, old: Test, new: Test) -> None:
+        if old.checks or not old.calls or new.checks:
+            return
+        if not (old.calls & new.calls) and not any(m.kind == "skip" for m in new.markers):
+            self.add(
+                "test-emptied",
+                "block",
+                new.path,
+                new.line,
+                f"{new.name} no longer calls anything that it called",
+                test=new.label,
+            )
+
+    def _markers(self, old: Test, new: Test) -> None:
+        had, have = Counter(m.kind for m in old.markers), Counter(m.kind for m in new.markers)
+        dead = "skip" in had or "todo" in had or "excluded" in had
+        for marker in new.markers:
+            if marker.kind in _MARKERS and had[marker.kind] < have[marker.kind] and not dead:
+                kind, severity, what = _MARKERS[marker.kind]
+                if marker.kind == "excluded" and _PLATFORM_TAGS.search(marker.text):
+                    severity = "review"
+                if marker.kind == "xfail" and "skip" in had:
+                    continue
+                if marker in old.markers:
+                    continue
+                self._mark(kind, severity, new, marker, f"{new.name} {what}: {marker.text[:120]}")
+        for kind, direction in (("timeout", 1), ("examples", -1), ("retry", 1), ("row-count", -1)):
+            one, two = _largest(old.markers, kind), _largest(new.markers, kind)
+            if one is None or two is None:
+                if (
+                    kind == "timeout"
+                    and two is not None
+                    and one is None
+                    and two.value > 5000
+                    and not new.path.endswith(".py")
+                ):
+                    self._mark(
+                        "time-limit-raised",
+                        "review",
+                        new,
+                        two,
+                        f"{new.name} may take longer: {two.text[:80]}",
+                    )
+                if kind == "examples" and two is not None and one is None and two.value < 50:
+                    self._mark(
+                        "property-narrowed",
+                        "block",
+                        new,
+                        two,
+                        f"{new.name} tries only {two.value:g} examples",
+                    )
+                continue
+            if (two.value - one.value) * direction > 0:
+                name = {
+                    "timeout": "time-limit-raised",
+                    "examples": "property-narrowed",
+                    "retry": "test-retried",
+                    "row-count": "cases-removed",
+                }[kind]
+                far = kind == "row-count" or (kind == "examples" and two.value <= one.value / 4)
+                self._mark(
+                    name,
+                    "block" if far else "review",
+                    new,
+                    two,
+                    f"{new.name}: {kind} went from {one.value:g} to {two.value:g}",
+                )
+        self._generated(old, new)
+
+    def _generated(self, old: Test, new: Test) -> None:
+        """The inputs that a property is tried with."""
+        one, two = (
+            [m for m in old.markers if m.kind == "given"],
+            [m for m in new.markers if m.kind == "given"],
+        )
+        for was, now in zip(one, two, strict=False):
+            if was.text != now.text:
+                severity: Severity = "block" if narrowed(was.text, now.text) else "review"
+                if widened(was.text, now.text):
+                    continue
+                self._mark(
+                    "property-narrowed",
+                    severity,
+                    new,
+                    now,
+                    f"{new.name} is tried with other inputs: {now.text[:120]}",
+                )
+        lost = [m for m in old.markers if m.kind == "example" and m.text not in {n.text for n in new.markers}]
+        for marker in lost:
+            self._mark(
+                "cases-removed",
+                "block",
+                new,
+                marker,
+                f"{new.name}: an example is gone: {marker.text[:100]}",
+                side="before",
+            )
+        had = [m for m in old.markers if m.kind == "rows"]
+        for was, now in zip(had, [m for m in new.markers if m.kind == "rows"], strict=False):
+            if len(now.text) < len(was.text) and now.text != was.text:
+                self._mark(
+                    "cases-changed", "review", new, now, f"{new.name} runs on other rows: {now.text[:100]}"
+                )
+
+    def _mark(
+        self, kind: str, severity: Severity, test: Test, marker: Marker, message: str, side: str = "after"
+    ) -> None:
+        text = self.text(side, test.path, marker.line)
+        self.add(kind, severity, test.path, marker.line, message, **{side: text}, test=test.label)
+
+    def _stops(self, old: Test, new: Test) -> None:
+        had = {(stop.kind, stop.conditions) for stop in old.stops}
+        for stop in new.stops:
+            if (stop.kind, stop.conditions) in had or any(m.kind == "skip" for m in old.markers):
+                continue
+            if stop.kind == "exit":
+                self.add(
+                    "test-exits",
+                    "block",
+                    new.path,
+                    stop.line,
+                    f"{new.name} ends the process: {stop.text[:80]}",
+                    test=new.label,
+                )
+                continue
+            if stop.kind == "given":
+                continue
+            soft = stop.conditions and re.search(
+                r"win32|Windows|'nt'|darwin|Short\(\)|GOOS|CI\b", " ".join(stop.conditions)
+            )
+            severity: Severity = "review" if soft else "block"
+            under = f" {stop.conditions[-1][:80]}" if stop.conditions else ""
+            text = self.text("after", new.path, stop.line)
+            self.add(
+                "test-skipped",
+                severity,
+                new.path,
+                stop.line,
+                f"{new.name} skips itself{under}: {stop.text[:80]}",
+                after=text,
+                test=new.label,
+            )
+
+    # -- tests that are gone
+    def gone(self, old: Test, pool: Pool, removed: Collection[str], uncollected: Iterable[Test]) -> None:
+        """A test without a partner in the new tree."""
+        if any(m.kind in ("skip", "todo") for m in old.markers):
+            if not old.checks:
+                return
+            self.add(
+                "test-deleted",
+                "review",
+                old.path,
+                old.line,
+                f"the skipped test {old.name} was deleted",
+                test=old.label,
+            )
+            return
+        alive = [check for check in old.checks if check.rank]
+        missing = [check for check in alive if not pool.has(check)]
+        before = self.text("before", old.path, old.line)
+        if alive and not missing:
+            return
+        hidden = next((t for t in uncollected if _same_name(t, old)), None)
+        if hidden is not None:
+            text = self.text("after", hidden.path, hidden.line)
+            message = f"{old.name} is no longer collected by the test runner"
+            self.add(
+                "test-not-collected",
+                "block",
+                hidden.path,
+                hidden.line,
+                message,
+                before=before,
+                after=text,
+                test=old.label,
+            )
+            return
+        words = {
+            part.callee.rpartition(".")[2] for c in alive for part in c.subject.walk() if part.op == "call"
+        } | old.calls
+        words |= {part.name for c in alive for part in c.subject.walk() if part.op in ("name", "attr")}
+        if words & set(removed):
+            names = ", ".join(sorted(words & set(removed)))
+            self.add(
+                "test-deleted",
+                "review",
+                old.path,
+                old.line,
+                f"{old.name} was deleted together with {names}",
+                before=before,
+                test=old.label,
+            )
+        elif not old.checks and not old.calls:
+            self.add(
+                "test-deleted",
+                "info",
+                old.path,
+                old.line,
+                f"the empty test {old.name} was deleted",
+                test=old.label,
+            )
+        elif old.checks and not alive:
+            self.add(
+                "test-deleted",
+                "info",
+                old.path,
+                old.line,
+                f"{old.name}, which could not fail, was deleted",
+                test=old.label,
+            )
+        elif len(missing) < len(alive):
+            message = (
+                f"{old.name} was taken apart, and {len(missing)} of its {len(alive)} assertions are gone"
+            )
+            self.add(
+                "assertion-deleted",
+                "block",
+                old.path,
+                missing[0].line,
+                message,
+                before=self.text("before", old.path, missing[0].line),
+                test=old.label,
+            )
+        else:
+            self.add(
+                "test-deleted",
+                "block",
+                old.path,
+                old.line,
+                f"{old.name} was deleted",
+                before=before,
+                test=old.label,
+            )
+
+    # -- mocks
+    def mocks(
+        self,
+        old: Sequence[Mock],
+        new: Sequence[Mock],
+        path: str,
+        tests: Sequence[Test],
+        imported: Collection[str],
+        defined: Collection[str],
+        label: str,
+    ) -> None:
+        """Replacements that are new. `imported`: modules that the file tests; `defined`: functions of these."""
+        had = {mock.target for mock in old}
+        subjects = _tested(tests)
+        roots = _roots(tests)
+        for mock in new:
+            if mock.target in had:
+                continue
+            text = self.text("after", path, mock.line)
+            if mock.module:
+                stem = re.sub(r"\.[cm]?[jt]sx?$", "", mock.target)
+                if any(stem == re.sub(r"\.[cm]?[jt]sx?$", "", name) for name in imported):
+                    self.add(
+                        "mock-replaces-unit",
+                        "block",
+                        path,
+                        mock.line,
+                        f"the module under test, {mock.target}, is mocked",
+                        after=text,
+                        test=label,
+                    )
+                continue
+            own = mock.name in defined and (
+                mock.name in subjects or mock.owner.split(".")[0].split("(")[0] in roots
+            )
+            if own:
+                self.add(
+                    "mock-replaces-unit",
+                    "block",
+                    path,
+                    mock.line,
+                    f"{mock.target}, which is under test, is replaced",
+                    after=text,
+                    test=label,
+                )
+            elif mock.name in defined and mock.canned:
+                self.add(
+                    "mock-added",
+                    "review",
+                    path,
+                    mock.line,
+                    f"{mock.target} of the code under test is replaced",
+                    after=text,
+                    test=label,
+                )
+
+
+def _same_name(new: Test, old: Test) -> bool:
+    one, two = (re.sub(r"[\W_]+", "", name).lower() for name in (new.name, old.name))
+    return (
+        two in one
+        or (len(one) > 6 and one in two and new.path == old.path)
+        or (two.removeprefix("test") == one)
+    )
+
+
+def _tested(tests: Sequence[Test]) -> set[str]:
+    """Names of functions that assertions are about."""
+    found: set[str] = set()
+    for test in tests:
+        for check in test.checks:
+            for expr in (check.subject, *([check.expected] if check.expected is not None else [])):
+                found |= {part.callee.rpartition(".")[2] for part in expr.walk() if part.op == "call"}
+        found |= test.calls
+    return found
+
+
+def _roots(tests: Sequence[Test]) -> set[str]:
+    """Names of the objects that tests call methods of."""
+    found: set[str] = set()
+    for test in tests:
+        found |= {re.split(r"[.(\[]", canon(check.raw))[0] for check in test.checks}
+        found |= set(test.tokens)
+    return found
+
+
+def _largest(markers: Sequence[Marker], kind: str) -> Marker | None:
+    return max((m for m in markers if m.kind == kind), key=lambda m: m.value, default=None)
+
+
+def narrowed(old: str, new: str) -> bool:
+    """Does a generator of inputs draw from less? Bounds moved inwards, or fixed values instead."""
+    a, b = _bounds(old), _bounds(new)
+    for key in {*a, *b}:
+        low = "min" in key.lower() or key == "low"
+        one, two = a.get(key), b.get(key)
+        if two is not None and (one is None or (two > one if low else two < one)):
+            return True
+    fixed = re.compile(r"\b(?:just|sampled_from|constant|constantFrom|booleans|filter|suchThat|none)\b")
+    return len(fixed.findall(new)) > len(fixed.findall(old))
+
+
+def widened(old: str, new: str) -> bool:
+    a, b = _bounds(old), _bounds(new)
+    keys = {*a, *b}
+    if not keys or narrowed(old, new) or set(b) - set(a):
+        return False
+    return re.sub(r"[\w]+[=:] ?-?[\d.e]+", "", old) == re.sub(r"[\w]+[=:] ?-?[\d.e]+", "", new) or len(
+        b
+    ) < len(a)
+
+
+def _bounds(text: str) -> dict[str, float]:
+    found: dict[str, list[float]] = defaultdict(list)
+    for key, value in re.findall(
+        r"'?(\w*(?:min|max|size|length)\w*)'?[=:] ?(-?[\d.]+(?:e\d+)?)", text, re.IGNORECASE
+    ):
+        found[key].append(float(value))
+    return {key: values[0] if len(values) == 1 else sum(values) for key, values in found.items()}
+
+
+def checks_of(tests: Iterable[Test]) -> list[Check]:
+    """The checks of tests that run at all."""
+    dead = {"skip", "todo", "excluded", "not-awaited", "xfail"}
+    return [check for test in tests if not any(m.kind in dead for m in test.markers) for check in test.checks]

@@ -1,0 +1,137 @@
+"""Tests and files as the guard sees them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from attrs import define, field, frozen
+
+from agent_ls.guard.checks import Check
+from agent_ls.guard.mocking import Mock
+from agent_ls.guard.syntax import Expr, Stmt
+from agent_ls.guard.walker import Context, Stop, Walk
+
+Helpers = Callable[[str], tuple[Stmt, str] | None]
+
+
+@frozen
+class Marker:
+    """Something that decides whether or how a test runs.
+
+    `kind`: skip, xfail, only, todo, retry, timeout, condition (skipped only there), excluded (build tag),
+    examples (of a property), assume. `value` is a number where there is one.
+    """
+
+    kind: str
+    text: str
+    line: int
+    value: float = 0.0
+
+
+@define(eq=False)
+class Test:
+    """One test, or (`unit` True) one function of a test file that tests may use."""
+
+    path: str
+    id: str
+    name: str
+    line: int
+    end: int
+    checks: list[Check] = field(factory=list)
+    stops: list[Stop] = field(factory=list)
+    mocks: list[Mock] = field(factory=list)
+    calls: set[str] = field(factory=set)
+    markers: list[Marker] = field(factory=list)
+    rows: int | None = None
+    tokens: Counter[str] = field(factory=Counter)
+    unit: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.path}::{self.id}"
+
+
+@define(eq=False)
+class File:
+    """A parsed file of one tree."""
+
+    path: str
+    language: str
+    text: str
+    stmts: tuple[Stmt, ...]
+    functions: dict[str, Stmt] = field(factory=dict)
+    env: dict[str, Expr] = field(factory=dict)
+    tests: list[Test] = field(factory=list)
+    units: list[Test] = field(factory=list)
+    markers: list[Marker] = field(factory=list)
+
+    def line(self, number: int) -> str:
+        lines = self.text.splitlines()
+        return lines[number - 1].strip()[:200] if 0 < number <= len(lines) else ""
+
+
+def make_test(
+    file: File,
+    helpers: Helpers,
+    *,
+    id: str,
+    name: str,
+    line: int,
+    end: int,
+    body: tuple[Stmt, ...],
+    bindings: list[dict[str, Expr]] | None = None,
+    markers: Iterable[Marker] = (),
+    unit: bool = False,
+    lost: str = "",
+) -> Test:
+    """Walk a test's body, once for each of its rows of parameters."""
+    test = Test(file.path, id, name, line, end, markers=list(markers), unit=unit)
+    test.rows = len(bindings) if bindings is not None else None
+    walk = Walk(file.language, helpers)
+    everything = [expr for stmt in body for expr in stmt.all_exprs()]
+    inner = [part for expr in everything for part in expr.walk()]
+    walk.waited = any(
+        p.op == "call" and re.search(r"(?:^|\.)(?:Wait|WaitAll|join|gather|all|get)$", p.callee)
+        for p in inner
+    ) or any(p.op == "other" and "<-" in p.text for p in inner)
+    walk.forced = any(
+        p.op == "call" and p.callee in ("expect.assertions", "expect.hasAssertions", "t.plan") for p in inner
+    )
+    for binding in bindings if bindings is not None else [{}]:
+        row = ", ".join(value.text for value in binding.values())[:300] if binding else ""
+        context = Context({**file.env, **binding}, path=file.path, row=row, lost=lost)
+        walk.block(body, context)
+    if bindings is not None and not bindings:
+        walk.block(body, Context(dict(file.env), path=file.path, lost="empty-iteration"))
+    test.checks, test.stops, test.mocks, test.calls = walk.checks, walk.stops, walk.mocks, walk.calls
+    test.tokens = Counter(token for expr in everything for token in re.findall(r"\w+", expr.text))
+    return test
+
+
+def all_functions(stmts: Iterable[Stmt]) -> dict[str, Stmt]:
+    """Functions of a file by their names, those of classes and modules too; the first one wins."""
+    found: dict[str, Stmt] = {}
+    stack = list(stmts)[::-1]
+    while stack:
+        stmt = stack.pop()
+        if stmt.kind == "func":
+            found.setdefault(stmt.name, stmt)
+        elif stmt.kind == "assign" and stmt.exprs[-1].op == "func" and stmt.exprs[0].op == "name":
+            value = stmt.exprs[-1]
+            flags = frozenset({"async"} if value.name == "async" else ())
+            made = Stmt(
+                "func",
+                stmt.line,
+                (),
+                value.body,
+                name=stmt.exprs[0].name,
+                params=value.params,
+                flags=flags,
+                end=stmt.end,
+            )
+            found.setdefault(made.name, made)
+        elif stmt.kind in ("class", "block", "if", "try"):
+            stack.extend(reversed([*stmt.body, *stmt.orelse]))
+    return found

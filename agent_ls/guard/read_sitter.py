@@ -1,0 +1,591 @@
+"""Source of other languages as the small syntax tree, through tree-sitter and one table per grammar.
+
+The table (`grammar_tables`) says what each node type is; this module knows how to build it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agent_ls.guard.grammar_tables import TABLES, Table
+from agent_ls.guard.syntax import Expr, Stmt, call, literal, name
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_COMPARISONS = {
+    "==": "==", "===": "==", "!=": "!=", "!==": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+    "=~": "=~", "eql?": "==", "instanceof": "instanceof", "in": "in",
+}  # fmt: skip
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "v": "\v"}
+_NUMBER = re.compile(r"(0[xX][0-9a-fA-F_]+|0[bB][01_]+|[\d_]+(?:\.[\d_]+)?(?:[eE][+-]?\d+)?)[a-zA-Z]*\w*")
+
+
+def read_sitter(source: bytes, language: str) -> tuple[Stmt, ...] | None:
+    """The statements of a file; None for a language without a table. Broken parts are read as far as
+    they can be."""
+    table = TABLES.get(language)
+    if table is None:
+        return None
+    from tree_sitter import Parser
+
+    from agent_ls.workspace.grammars import grammar
+
+    root = Parser(grammar(language)).parse(source).root_node
+    try:
+        return _Reader(source, language, table, 0).stmts(root)
+    except RecursionError:
+        return None
+
+
+class _Reader:
+    def __init__(self, source: bytes, language: str, table: Table, shift: int) -> None:
+        self.source, self.language, self.table, self.shift = source, language, table, shift
+
+    # -- small helpers
+    def text(self, node: Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def line(self, node: Node) -> int:
+        return node.start_point[0] + 1 + self.shift
+
+    def end(self, node: Node) -> int:
+        return node.end_point[0] + 1 + self.shift
+
+    def named(self, node: Node) -> list[Node]:
+        return [n for n in node.named_children if "comment" not in n.type]
+
+    def field(self, node: Node, *names: str) -> Node | None:
+        for field in names:
+            found = node.child_by_field_name(field)
+            if found is not None:
+                return found
+        return None
+
+    # -- statements
+    def stmts(self, node: Node) -> tuple[Stmt, ...]:
+        found: list[Stmt] = []
+        pending: list[Expr] = []
+        for child in self.named(node):
+            if child.type in ("attribute_item", "inner_attribute_item"):
+                pending.append(self._rust_attribute(child))
+                continue
+            made = self.stmt(child)
+            if pending and made:
+                from attrs import evolve
+
+                made = [evolve(made[0], decorators=(*made[0].decorators, *pending)), *made[1:]]
+            pending = []
+            found += made
+        if pending:  # `#![cfg(...)]` at the end of nothing
+            found.append(Stmt("other", self.line(node), name="attributes", decorators=tuple(pending)))
+        return tuple(found)
+
+    def body(self, node: Node | None) -> tuple[Stmt, ...]:
+        if node is None:
+            return ()
+        if self.table.stmts.get(node.type, "") == "block":
+            return self.stmts(node)
+        return tuple(self.stmt(node))
+
+    def stmt(self, node: Node) -> list[Stmt]:
+        kind = self.table.stmts.get(node.type)
+        line, end = self.line(node), self.end(node)
+        if kind is None:
+            return [Stmt("expr", line, (self.expr(node),), end=end)]
+        maker: Callable[[Node, int, int], list[Stmt]] | None = getattr(self, f"_s_{kind}", None)
+        if maker is None:
+            return [Stmt(kind, line, end=end)]
+        return maker(node, line, end)
+
+    def _s_block(self, node: Node, line: int, end: int) -> list[Stmt]:
+        return [Stmt("block", line, body=self.stmts(node), end=end)]
+
+    def _s_inside(self, node: Node, line: int, end: int) -> list[Stmt]:
+        return list(self.stmts(node))
+
+    def _s_skip(self, node: Node, line: int, end: int) -> list[Stmt]:
+        return []
+
+    def _s_unwrap(self, node: Node, line: int, end: int) -> list[Stmt]:
+        return [made for child in self.named(node) for made in self.stmt(child)]
+
+    def _s_import(self, node: Node, line: int, end: int) -> list[Stmt]:
+        return [Stmt("import", line, name=self.text(node), end=end)]
+
+    def _s_return(self, node: Node, line: int, end: int) -> list[Stmt]:
+        return [Stmt("return", line, tuple(self.expr(child) for child in self.named(node)), end=end)]
+
+    def _s_throw(self, node: Node, line: int, end: int) -> list[Stmt]:
+        return [Stmt("raise", line, tuple(self.expr(child) for child in self.named(node)), end=end)]
+
+    def _s_modified(self, node: Node, line: int, end: int) -> list[Stmt]:
+        """Ruby's `body if condition`."""
+        body, condition = self.field(node, "body"), self.field(node, "condition")
+        test = self.expr(condition) if condition else literal(True)
+        if node.type.startswith("unless"):
+            test = Expr("not", args=(test,), line=line)
+        return [Stmt("if", line, (test,), self.body(body), end=end)]
+
+    def _s_if(self, node: Node, line: int, end: int) -> list[Stmt]:
+        condition = self.field(node, "condition")
+        test = self.expr(condition) if condition else literal(True)
+        if node.type == "unless":
+            test = Expr("not", args=(test,), line=line)
+        first = self.field(node, "initializer")
+        before = self.stmt(first) if first is not None else []
+        body = self.body(self.field(node, "consequence", "body"))
+        made = Stmt("if", line, (test,), body, self.body(self.field(node, "alternative")), end=end)
+        return [*before, made]
+
+    def _s_loop(self, node: Node, line: int, end: int) -> list[Stmt]:
+        body = self.body(self.field(node, "body"))
+        clause = next((c for c in self.named(node) if c.type == "range_clause"), node)
+        target, over = self.field(clause, "left", "pattern", "name"), self.field(clause, "right", "value")
+        if over is not None:
+            if self.language == "ruby":  # `for x in items`
+                over = self.named(over)[0] if over.type == "in" else over
+            exprs = (self.expr(target) if target is not None else name("_"), self.expr(over))
+            return [Stmt("loop", line, exprs, body, name="for", end=end)]
+        condition = self.field(node, "condition")
+        if condition is None:
+            condition = next(
+                (self.field(c, "condition") for c in self.named(node) if c.type == "for_clause"), None
+            )
+        test = self.expr(condition) if condition is not None else literal(True)
+        return [Stmt("loop", line, (test,), body, name="while", end=end)]
+
+    def _s_try(self, node: Node, line: int, end: int) -> list[Stmt]:
+        handlers: list[Stmt] = []
+        final: tuple[Stmt, ...] = ()
+        orelse: tuple[Stmt, ...] = ()
+        main: list[Stmt] = []
+        body_node = self.field(node, "body")
+        if body_node is not None:
+            main = list(self.body(body_node))
+        for child in self.named(node):
+            if child.type in ("catch_clause", "rescue"):
+                handlers.append(self._handler(child))
+            elif child.type in ("finally_clause", "ensure"):
+                final = self.stmts(child)
+            elif child.type == "else":
+                orelse = self.stmts(child)
+            elif body_node is None and child.type != "resource_specification":
+                main += self.stmt(child)
+        if not handlers and not final:
+            return [Stmt("block", line, body=tuple(main), end=end)]
+        return [Stmt("try", line, (), tuple(main), orelse, tuple(handlers), final, end=end)]
+
+    def _handler(self, node: Node) -> Stmt:
+        variable = self.field(node, "parameter", "variable")
+        bound, types = "", []
+        if variable is not None:
+            bound = re.sub(r"\W+", "", self.text(variable))
+        for child in self.named(node):
+            if child.type == "catch_formal_parameter":
+                bound = self.text(child.child_by_field_name("name") or child)
+                kinds = next((c for c in child.named_children if c.type == "catch_type"), None)
+                types += [name(t.strip()) for t in self.text(kinds).split("|")] if kinds else []
+            elif child.type == "catch_declaration":
+                kind, own = child.child_by_field_name("type"), child.child_by_field_name("name")
+                types += [name(self.text(kind))] if kind else []
+                bound = self.text(own) if own else ""
+            elif child.type == "exceptions":
+                types += [name(self.text(t)) for t in child.named_children]
+        body_node = self.field(node, "body")
+        return Stmt("handler", self.line(node), tuple(types), self.body(body_node), name=bound)
+
+    def _s_with(self, node: Node, line: int, end: int) -> list[Stmt]:
+        body = self.field(node, "body")
+        contexts = tuple(self.expr(c) for c in self.named(node) if c != body)
+        return [Stmt("with", line, contexts, self.body(body), end=end)]
+
+    def _s_declare(self, node: Node, line: int, end: int) -> list[Stmt]:
+        found: list[Stmt] = []
+        stack = list(reversed(self.named(node)))
+        while stack:
+            child = stack.pop()
+            if child.type in ("variable_declaration", "var_spec_list"):
+                stack += reversed(self.named(child))
+            elif child.type in ("variable_declarator", "var_spec", "const_spec"):
+                target, value = self.field(child, "name"), self.field(child, "value")
+                if value is None and self.language == "c_sharp":
+                    rest = [c for c in self.named(child) if c != target]
+                    value = rest[-1] if rest else None
+                if target is not None:
+                    right = self.expr(value) if value is not None else literal(None)
+                    found.append(Stmt("assign", line, (self.expr(target), right), end=end))
+        return found
+
+    def _s_let(self, node: Node, line: int, end: int) -> list[Stmt]:
+        target, value = self.field(node, "pattern", "name", "left"), self.field(node, "value", "right")
+        if target is None:
+            return []
+        right = self.expr(value) if value is not None else literal(None, line)
+        operator = self.field(node, "operator")
+        left = self.expr(target)
+        sign = self.text(operator) if operator is not None else "="
+        if sign not in ("=", ":="):
+            mixed = Expr("bin", sign.removesuffix("="), (left, right), line=line)
+            return [Stmt("assign", line, (left, mixed), name="augmented", end=end)]
+        if left.op == "tuple" and len(left.args) == 1:
+            left = left.args[0]
+        if right.op == "tuple" and len(right.args) == 1 and self.language == "go":
+            right = right.args[0]
+        return [Stmt("assign", line, (left, right), end=end)]
+
+    def _s_func(self, node: Node, line: int, end: int) -> list[Stmt]:
+        label = self.field(node, "name")
+        decorators, flags = self._annotations(node)
+        return [
+            Stmt(
+                "func",
+                line if label is None else self.line(label),
+                (),
+                self.body(self.field(node, "body")),
+                name=self.text(label) if label is not None else "",
+                params=self._params(self.field(node, "parameters")),
+                decorators=decorators,
+                flags=flags,
+                end=end,
+            )
+        ]
+
+    def _s_class(self, node: Node, line: int, end: int) -> list[Stmt]:
+        label = self.field(node, "name", "type")
+        decorators, flags = self._annotations(node)
+        heritage = [
+            Expr("other", self.text(c))
+            for c in node.named_children
+            if c.type in ("superclass", "class_heritage", "base_list", "super_interfaces")
+        ]
+        body = self.field(node, "body")
+        if body is None and self.language == "ruby":
+            body = node
+        inside = self.stmts(body) if body is not None else ()
+        title = self.text(label) if label is not None else ""
+        return [
+            Stmt(
+                "class",
+                line,
+                tuple(heritage),
+                inside,
+                name=title,
+                decorators=decorators,
+                flags=flags,
+                end=end,
+            )
+        ]
+
+    def _s_arms(self, node: Node, line: int, end: int) -> list[Stmt]:
+        """switch, match and case: each arm under a condition of its own."""
+        subject = self.field(node, "value", "condition")
+        about = self.expr(subject) if subject is not None else literal(True)
+        arms = []
+        holder = self.field(node, "body") or node
+        for child in self.named(holder):
+            if child == subject:
+                continue
+            value = self.field(child, "value", "pattern")
+            test = Expr("cmp", "==", (about, self.expr(value) if value else name("_")), line=self.line(child))
+            rest = [self.stmt(c) for c in self.named(child) if c != value]
+            arms.append(Stmt("if", self.line(child), (test,), tuple(s for made in rest for s in made)))
+        return [Stmt("block", line, (about,), tuple(arms), end=end)]
+
+    def _annotations(self, node: Node) -> tuple[tuple[Expr, ...], frozenset[str]]:
+        found: list[Expr] = []
+        flags = set()
+        for child in node.children:
+            if child.type in ("async", "async_modifier"):
+                flags.add("async")
+            if child.type == "modifier" and self.text(child) in ("async", "static", "abstract", "private"):
+                flags.add(self.text(child))
+            holders = [child] if child.type in ("modifiers", "attribute_list", "decorator") else []
+            for holder in holders:
+                for part in holder.named_children:
+                    if part.type in ("marker_annotation", "annotation", "attribute"):
+                        found.append(self._annotation(part))
+        return tuple(found), frozenset(flags)
+
+    def _annotation(self, node: Node) -> Expr:
+        label = self.field(node, "name")
+        callee = name(self.text(label or node), self.line(node))
+        arguments = self.field(node, "arguments")
+        if arguments is None:
+            arguments = next((c for c in node.named_children if c.type.endswith("argument_list")), None)
+        return call(callee, *(self._arguments(arguments) if arguments is not None else ()))
+
+    def _rust_attribute(self, node: Node) -> Expr:
+        text = self.text(node).strip("#![] \n")
+        head, opening, rest = text.partition("(")
+        if not opening:
+            head, _, value = text.partition("=")
+            inside: tuple[Expr, ...] = (literal(value.strip().strip('"')),) if value else ()
+            return call(name(head.strip(), self.line(node)), *inside)
+        return call(name(head.strip(), self.line(node)), Expr("other", rest.removesuffix(")").strip()))
+
+    def _params(self, node: Node | None) -> tuple[str, ...]:
+        if node is None:
+            return ()
+        if node.type == "identifier":
+            return (self.text(node),)
+        found = []
+        for child in self.named(node):
+            labels = child.children_by_field_name("name") or child.children_by_field_name("pattern")
+            found += [self.text(label) for label in labels] or [self.text(child)]
+        return tuple(found)
+
+    # -- expressions
+    def expr(self, node: Node) -> Expr:
+        form = self.table.exprs.get(node.type)
+        line = self.line(node)
+        if form is None:
+            parts = self.named(node)
+            if not parts:
+                return name(self.text(node), line)
+            return Expr("other", node.type, tuple(self.expr(part) for part in parts), line=line)
+        kind, *fields = form
+        maker: Callable[[Node, int, list[str]], Expr] = getattr(self, f"_e_{kind}")
+        return maker(node, line, fields)
+
+    def _part(self, node: Node, field: str) -> Expr:
+        found = node.child_by_field_name(field)
+        return self.expr(found) if found is not None else name("?", self.line(node))
+
+    def _arguments(self, node: Node | None) -> tuple[Expr, ...]:
+        return tuple(self.expr(child) for child in self.named(node)) if node is not None else ()
+
+    def _e_pass(self, node: Node, line: int, fields: list[str]) -> Expr:
+        inner = self.field(node, *fields) if fields else None
+        parts = self.named(node)
+        inner = inner or (parts[0] if parts else None)
+        return self.expr(inner) if inner is not None else name(self.text(node), line)
+
+    def _e_last(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return self.expr(self.named(node)[-1])
+
+    def _e_name(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return name(self.text(node), line)
+
+    def _e_path(self, node: Node, line: int, fields: list[str]) -> Expr:
+        text = re.sub(r"\s+", "", self.text(node))
+        parts = re.split(r"::|\.", text)
+        made = name(parts[0], line)
+        for part in parts[1:]:
+            made = Expr("attr", part, (made,), line=line)
+        return made
+
+    def _e_attr(self, node: Node, line: int, fields: list[str]) -> Expr:
+        label = node.child_by_field_name(fields[1])
+        return Expr("attr", self.text(label) if label else "?", (self._part(node, fields[0]),), line=line)
+
+    def _e_call(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return call(self._part(node, fields[0]), *self._arguments(node.child_by_field_name(fields[1])))
+
+    def _e_method(self, node: Node, line: int, fields: list[str]) -> Expr:
+        """A call whose receiver is optional: Java, Ruby."""
+        receiver, label, arguments, block = (node.child_by_field_name(field) for field in fields)
+        own = self.text(label) if label is not None else "call"
+        callee = name(own, line)
+        if receiver is not None:
+            callee = Expr("attr", own, (self.expr(receiver),), line=line)
+        given = self._arguments(arguments)
+        if block is not None:
+            given += (self.expr(block),)
+        if not given and arguments is None and receiver is not None and self.language == "ruby":
+            return callee  # `x.size`: no difference between a call and an attribute
+        return call(callee, *given)
+
+    def _e_new(self, node: Node, line: int, fields: list[str]) -> Expr:
+        kind = self.field(node, "type", "constructor")
+        callee = name(f"new {self.text(kind)}" if kind else "new", line)
+        given = self._arguments(self.field(node, "arguments"))
+        extra = self.field(node, "initializer")
+        return call(callee, *given, *((self.expr(extra),) if extra is not None else ()))
+
+    def _e_index(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return Expr("index", args=tuple(self.expr(child) for child in self.named(node)), line=line)
+
+    def _e_binary(self, node: Node, line: int, fields: list[str]) -> Expr:
+        left, right = self._part(node, "left"), self._part(node, "right")
+        sign = node.child_by_field_name("operator")
+        symbol = self.text(sign) if sign is not None else node.children[1].type
+        if symbol in _COMPARISONS:
+            return Expr("cmp", _COMPARISONS[symbol], (left, right), line=line)
+        if symbol in ("&&", "and"):
+            return Expr("and", args=(left, right), line=line)
+        if symbol in ("||", "or"):
+            return Expr("or", args=(left, right), line=line)
+        if symbol == "+" and isinstance(left.value, str) and isinstance(right.value, str):
+            return literal(left.value + right.value, line)
+        return Expr("bin", symbol, (left, right), line=line)
+
+    def _e_unary(self, node: Node, line: int, fields: list[str]) -> Expr:
+        symbol, inner = node.children[0].type, self.expr(self.named(node)[-1])
+        if symbol in ("!", "not"):
+            return Expr("not", args=(inner,), line=line)
+        if symbol == "-":
+            if isinstance(inner.value, int | float) and inner.op == "lit":
+                return literal(-inner.value, line)
+            return Expr("neg", args=(inner,), line=line)
+        return inner
+
+    def _e_cond(self, node: Node, line: int, fields: list[str]) -> Expr:
+        parts = [self._part(node, field) for field in ("condition", "consequence", "alternative")]
+        return Expr("cond", args=tuple(parts), line=line)
+
+    def _e_await(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return Expr("await", args=(self.expr(self.named(node)[0]),), line=line)
+
+    def _e_seq(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return Expr(fields[0], args=tuple(self.expr(child) for child in self.named(node)), line=line)
+
+    def _e_words(self, node: Node, line: int, fields: list[str]) -> Expr:
+        words = tuple(literal(self.text(child), self.line(child)) for child in self.named(node))
+        return Expr("list", args=words, line=line)
+
+    def _e_pair(self, node: Node, line: int, fields: list[str]) -> Expr:
+        parts = self.named(node)
+        if len(parts) == 1:  # shorthand
+            value = self.expr(parts[0])
+            return Expr(
+                "pair", args=(literal(parts[0].text.decode() if parts[0].text else ""), value), line=line
+            )
+        key = self.expr(parts[0])
+        if key.op == "name" and self.language != "go":
+            key = literal(key.name, line)
+        return Expr("pair", args=(key, self.expr(parts[-1])), line=line)
+
+    def _e_short(self, node: Node, line: int, fields: list[str]) -> Expr:
+        text = self.text(node)
+        return Expr("pair", args=(literal(text, line), name(text, line)), line=line)
+
+    def _e_kw(self, node: Node, line: int, fields: list[str]) -> Expr:
+        parts = self.named(node)
+        if len(parts) < 2:
+            return self.expr(parts[0])
+        return Expr("kw", self.text(parts[0]).rstrip(":"), (self.expr(parts[-1]),), line=line)
+
+    def _e_struct(self, node: Node, line: int, fields: list[str]) -> Expr:
+        """A composite literal: Go, Rust."""
+        kind, body = self.field(node, "type", "name"), self.field(node, "body")
+        parts = tuple(self.expr(child) for child in self.named(body)) if body is not None else ()
+        text = re.sub(r"\s+", " ", self.text(kind)) if kind is not None else ""
+        if kind is not None and kind.type in ("slice_type", "array_type", "implicit_length_array_type"):
+            return Expr("list", args=parts, line=line)
+        if kind is not None and kind.type == "map_type":
+            return Expr("dict", args=parts, line=line)
+        if any(part.op == "pair" for part in parts):
+            parts = tuple(
+                Expr("kw", p.args[0].name or str(p.args[0].value), (p.args[1],), line=p.line)
+                if p.op == "pair"
+                else p
+                for p in parts
+            )
+        return call(name(text, line), *parts)
+
+    def _e_func(self, node: Node, line: int, fields: list[str]) -> Expr:
+        params = self._params(self.field(node, "parameters", "parameter"))
+        body = self.field(node, "body")
+        if body is None:  # a Ruby block holds its statements itself
+            inside = tuple(
+                made
+                for child in self.named(node)
+                if not child.type.endswith("parameters")
+                for made in self.stmt(child)
+            )
+        elif self.table.stmts.get(body.type) in ("block", "inside"):
+            inside = self.stmts(body)
+        else:
+            made = self.stmt(body)
+            plain = len(made) == 1 and made[0].kind == "expr"
+            inside = (Stmt("return", line, made[0].exprs),) if plain else tuple(made)
+        flags = "async" if any(c.type == "async" for c in node.children) else ""
+        return Expr("func", flags, params=params, body=inside, line=line)
+
+    def _e_str(self, node: Node, line: int, fields: list[str]) -> Expr:
+        if any(c.type in ("template_substitution", "interpolation") for c in node.named_children):
+            parts = tuple(
+                self.expr(c)
+                if c.type in ("template_substitution", "interpolation")
+                else literal(self.text(c))
+                for c in node.named_children
+            )
+            return Expr("fstr", args=parts, line=line)
+        return literal(_unquoted(self.text(node)), line)
+
+    def _e_symbol(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return literal(":" + self.text(node).strip(":\"'"), line)
+
+    def _e_num(self, node: Node, line: int, fields: list[str]) -> Expr:
+        text = self.text(node)
+        match = _NUMBER.fullmatch(text)
+        if match is None:
+            return literal(text, line)
+        digits = match.group(1).replace("_", "")
+        try:
+            value: int | float = (
+                int(digits, 0) if not re.search(r"[.eE]", digits) or digits[:2] == "0x" else float(digits)
+            )
+        except ValueError:
+            value = float(digits) if re.fullmatch(r"[\d.]+", digits) else 0
+        return literal(value, line)
+
+    def _e_const(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return literal({"true": True, "false": False}.get(self.text(node)), line)
+
+    def _e_bool(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return literal(self.text(node) == "true", line)
+
+    def _e_regex(self, node: Node, line: int, fields: list[str]) -> Expr:
+        text = self.text(node)
+        return Expr("regex", value=text[1 : text.rfind("/")] if text.startswith("/") else text, line=line)
+
+    def _e_other(self, node: Node, line: int, fields: list[str]) -> Expr:
+        return Expr("other", re.sub(r"\s+", " ", self.text(node)), line=line)
+
+    def _e_macro(self, node: Node, line: int, fields: list[str]) -> Expr:
+        """A Rust macro: its tokens are read again as the arguments of a call."""
+        label = self.field(node, "macro")
+        own = self.text(label) if label is not None else "?"
+        tree = next((c for c in node.named_children if c.type == "token_tree"), None)
+        if tree is None:
+            return call(name(f"{own}!", line))
+        inside = self.text(tree)[1:-1]
+        given = self._reparsed(inside, self.line(tree))
+        if own == "vec":
+            return Expr("list", args=given, line=line)
+        return call(name(f"{own}!", line), *given)
+
+    def _reparsed(self, inside: str, line: int) -> tuple[Expr, ...]:
+        from tree_sitter import Parser
+
+        from agent_ls.workspace.grammars import grammar
+
+        source = f"fn m() {{ m({inside}\n) }}".encode()
+        root = Parser(grammar(self.language)).parse(source).root_node
+        if root.has_error:
+            return (Expr("other", re.sub(r"\s+", " ", inside), line=line),)
+        reader = _Reader(source, self.language, self.table, line - 1)
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node.type == "arguments":
+                return reader._arguments(node)
+            stack += reversed(node.named_children)
+        return ()
+
+
+def _unquoted(text: str) -> str:
+    match = re.match(r"(?:b?r(#*)|[@$]*|b|c)(\"\"\"|\"|'|`)", text)
+    if match is None:
+        return text
+    hashes, quote = match.group(1) or "", match.group(2)
+    inner = text[match.end() :].removesuffix(hashes).removesuffix(quote)
+    if quote == "`" or text[0] in "r@" or text.startswith("br"):
+        return inner
+    if quote == '"""':
+        inner = re.sub(r"^[ \t]*\n", "", inner)
+    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m.group(1), m.group(1)), inner, flags=re.DOTALL)

@@ -1,0 +1,193 @@
+"""`agent-ls guard`: what did a change from one tree to another do to the tests?
+
+Only changed files are parsed, and files that changed tests get helpers from. The parts: tests (`compare`),
+configuration (`configuration`), hooks and exits (`hooks`), expected data (`golden`), sources (`sources`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from agent_ls.guard.align import Pool
+from agent_ls.guard.compare import Compared, checks_of
+from agent_ls.guard.identity import match_tests
+from agent_ls.guard.model import File, Test
+from agent_ls.guard.protected import Finding
+from agent_ls.guard.trees import Tree, changed_paths
+from agent_ls.guard.world import World
+from agent_ls.workspace.grammars import language_of
+from agent_ls.workspace.paths import is_test_path
+
+_ORDER = {"block": 0, "review": 1, "info": 2}
+
+
+def review(before: Tree, after: Tree) -> list[Finding]:
+    """Findings about the change from `before` to `after`, the blocking ones first."""
+    from agent_ls.guard.configuration import review_configuration
+    from agent_ls.guard.golden import review_golden
+    from agent_ls.guard.hooks import review_hooks
+    from agent_ls.guard.sources import review_sources
+
+    changed = changed_paths(before, after)
+    old, new = World(before), World(after)
+    findings = [
+        *review_tests(old, new, changed),
+        *review_configuration(old, new, changed),
+        *review_hooks(old, new, changed),
+        *review_golden(old, new, changed),
+        *review_sources(old, new, changed),
+    ]
+    unique: dict[tuple[str, int, str], Finding] = {}
+    for finding in findings:
+        unique.setdefault((finding.path, finding.line, finding.kind), finding)
+    return sorted(unique.values(), key=lambda f: (_ORDER[f.severity], f.path, f.line, f.kind))
+
+
+def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
+    """Findings about tests and their helpers."""
+    before, after = _collected(old, changed), _collected(new, changed)
+    compared = Compared(before, after)
+    tests_before = [test for file in before.values() for test in file.tests]
+    tests_after = [test for file in after.values() for test in file.tests]
+    removed = removed_names(old, new, changed)
+    pool = Pool.of(checks_of(tests_after))
+    pairs, gone, _ = match_tests(tests_before, tests_after)
+    uncollected = [unit for file in after.values() for unit in file.units]
+    for one, two in pairs:
+        compared.pair(one, two, pool, removed)
+    for test in gone:
+        compared.gone(test, pool, removed, uncollected)
+    called = {name for one, two in pairs for name in one.calls & two.calls}
+    _units(compared, before, after, called, pool, removed)
+    _mocks(compared, old, new, before, after, pairs)
+    return list(compared.found.values())
+
+
+def _collected(world: World, changed: list[str]) -> dict[str, File]:
+    found = {}
+    for path in changed:
+        if path not in world.all_paths or language_of(path) is None:
+            continue
+        if not (is_test_path(path) or _may_hold_tests(world, path)):
+            continue
+        file = world.collect(path)
+        if file is not None:
+            found[path] = file
+    return found
+
+
+def _may_hold_tests(world: World, path: str) -> bool:
+    """Tests beside the code: Rust's modules, files that a runner would find by their names."""
+    suffix = PurePosixPath(path).suffix
+    if suffix == ".rs":
+        data = world.tree.read(path)
+        return (data is not None and b"#[test]" in data) or (data is not None and b"::test]" in data)
+    return suffix in (".java", ".cs") and b"@Test" in (world.tree.read(path) or b"")
+
+
+def _units(
+    compared: Compared,
+    before: dict[str, File],
+    after: dict[str, File],
+    called: set[str],
+    pool: Pool,
+    removed: set[str],
+) -> None:
+    """Helpers and fixtures that no changed test shows at work."""
+    by_name = {unit.name: unit for file in after.values() for unit in file.units}
+    for path, file in before.items():
+        if not is_test_path(path):
+            continue
+        own = {unit.id: unit for unit in after[path].units} if path in after else {}
+        for unit in file.units:
+            other = own.get(unit.id) or by_name.get(unit.name)
+            if other is not None and unit.name not in called and not unit.name.startswith("test"):
+                compared.pair(unit, other, pool, removed)
+
+
+def _mocks(
+    compared: Compared,
+    old: World,
+    new: World,
+    before: dict[str, File],
+    after: dict[str, File],
+    pairs: list[tuple[Test, Test]],
+) -> None:
+    for path, file in after.items():
+        known = before.get(path)
+        if known is None and not any(two.path == path for _, two in pairs):
+            if PurePosixPath(path).name != "conftest.py":
+                continue
+        imported, defined = tested_modules(new, file)
+        for one, two in pairs:
+            if two.path == path:
+                compared.mocks(one.mocks, two.mocks, path, [two, one], imported, defined, two.label)
+        units_before = [mock for unit in (known.units if known else ()) for mock in unit.mocks]
+        units_before += [mock for test in (known.tests if known else ()) for mock in test.mocks]
+        tests = [two for _, two in pairs if two.path == path]
+        for unit in file.units:
+            compared.mocks(units_before, unit.mocks, path, tests, imported, defined, "")
+
+
+def tested_modules(world: World, file: File) -> tuple[set[str], set[str]]:
+    """(module names as imported, functions defined in them) of the sources that a test file imports."""
+    imported: set[str] = set()
+    paths: set[str] = set()
+    folder = PurePosixPath(file.path).parent
+    if file.language == "python":
+        for stmt in file.stmts:
+            for inner in stmt.walk() if stmt.kind in ("import", "func", "try") else ():
+                if inner.kind != "import":
+                    continue
+                for module in inner.name.split(","):
+                    imported.add(module)
+                    tail = module.lstrip(".").replace(".", "/")
+                    for candidate in (
+                        f"{tail}.py",
+                        f"{tail}/__init__.py",
+                        *(f"{tail}/{w.name}.py" for w in inner.exprs),
+                    ):
+                        paths.update(
+                            p for p in world.all_paths if p == candidate or p.endswith("/" + candidate)
+                        )
+    elif file.language in ("javascript", "typescript", "tsx"):
+        for match in re.finditer(r"""(?:from|require\()\s*['"](\.[^'"]+)['"]""", file.text):
+            imported.add(match.group(1))
+            parts = PurePosixPath(folder, match.group(1))
+            clean: list[str] = []
+            for part in parts.parts:
+                if part == "..":
+                    clean = clean[:-1]
+                elif part != ".":
+                    clean.append(part)
+            stem = re.sub(r"\.[cm]?[jt]sx?$", "", "/".join(clean))
+            paths.update(
+                stem + s
+                for s in (".js", ".ts", ".mjs", ".tsx", ".cjs", "/index.js", "/index.ts")
+                if stem + s in world.all_paths
+            )
+    else:
+        suffix = PurePosixPath(file.path).suffix
+        paths.update(p for p in world.all_paths if p.endswith(suffix) and PurePosixPath(p).stem in file.text)
+    defined: set[str] = set()
+    for path in sorted(paths)[:30]:
+        if not is_test_path(path):
+            parsed = world.parse(path)
+            defined |= set(parsed.functions) if parsed is not None else set()
+    return imported, defined
+
+
+def removed_names(old: World, new: World, changed: list[str]) -> set[str]:
+    """Functions and classes of the source that the change removed, and that are nowhere in changed files now."""
+    gone: set[str] = set()
+    there: set[str] = set()
+    for path in changed:
+        if is_test_path(path):
+            continue
+        for world, into in ((old, gone), (new, there)):
+            file = world.parse(path) if path in world.all_paths else None
+            if file is not None:
+                into.update(file.functions)
+                into.update(s.name for stmt in file.stmts for s in stmt.walk() if s.kind == "class")
+    return {name for name in gone - there if len(name) > 2 and not name.startswith("__")}

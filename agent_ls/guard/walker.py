@@ -1,0 +1,568 @@
+"""Walks through a test the way it runs and gathers its checks: which are reached, under which conditions, with
+which values, and whether anybody would notice their failure.
+
+Helpers are walked where they are called, loops over known tables row by row, local names are replaced by what
+they stand for. So a loop, a parameter table, a helper or three plain tests come out as the same checks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from attrs import define, evolve, field, frozen
+
+from agent_ls.guard.checks import Check, raised
+from agent_ls.guard.conditions import demands
+from agent_ls.guard.mocking import Mock, mocks_in
+from agent_ls.guard.recognise import body_of, is_failure, recognise
+from agent_ls.guard.syntax import Expr, Stmt, name, substitute, substitute_stmt
+from agent_ls.guard.tables import bind, rows_of
+from agent_ls.guard.vocabulary import FAILURE_TYPES, SWALLOWING
+
+MAX_CHECKS = 1500
+MAX_DEPTH = 5
+MAX_BOUND = 500
+"""A longer expression is not put in place of a name."""
+
+_SKIPS = re.compile(
+    r"^(?:pytest\.skip|pytest\.xfail|self\.skipTest|unittest\.SkipTest|t\.(?:Skip|Skipf|SkipNow)|this\.skip|t\.skip|skip"
+    r"|pending|Assume\.\w+|assume\w*|Assumptions\.\w+|Assert\.(?:Ignore|Inconclusive|Skip\w*)|ctx\.skip|context\.skip|pytest\.importorskip)$"
+)
+_EXITS = re.compile(
+    r"^(?:sys\.exit|os\._exit|exit|quit|process\.exit|os\.Exit|System\.exit|std\.process\.exit|Environment\.Exit|exit!)$"
+)
+_RAISES = re.compile(
+    r"(?:^|\.)(?:raises|assertRaises\w*|assertWarns\w*|warns|deprecated_call|assertLogs|RaisesGroup)$"
+)
+_THREADS = re.compile(r"(?:^|\.)(?:Thread|new Thread|submit|start_soon|create_task|ensure_future|Timer|spawn|call_later"
+                      r"|setTimeout|setImmediate|nextTick|queueMicrotask|Run|StartNew|setInterval|runAsync)$")  # fmt: skip
+_EACH = {"forEach", "each", "each_with_index", "for_each", "map", "ForEach", "each_pair"}
+
+
+@frozen
+class Context:
+    env: dict[str, Expr]
+    conditions: tuple[str, ...] = ()
+    lost: str = ""
+    depth: int = 0
+    row: str = ""
+    path: str = ""
+
+
+@frozen
+class Stop:
+    """A place where the test skips itself or ends the process."""
+
+    kind: str
+    text: str
+    line: int
+    conditions: tuple[str, ...]
+
+
+@define
+class Walk:
+    """What one test does. `helpers` finds a function by name: (function, path of its file)."""
+
+    language: str
+    helpers: Callable[[str], tuple[Stmt, str] | None]
+    checks: list[Check] = field(factory=list)
+    stops: list[Stop] = field(factory=list)
+    mocks: list[Mock] = field(factory=list)
+    calls: set[str] = field(factory=set)
+    forced: bool = False
+    waited: bool = False
+    _local: dict[str, tuple[Stmt, str]] = field(factory=dict)
+    _active: list[str] = field(factory=list)
+
+    def add(self, check: Check, at: Context) -> None:
+        if len(self.checks) >= MAX_CHECKS:
+            return
+        full = evolve(
+            check,
+            subject=substitute(check.subject, at.env),
+            expected=substitute(check.expected, at.env) if check.expected is not None else None,
+            conditions=(*at.conditions, *check.conditions),
+            lost=check.lost or at.lost,
+            path=check.path or at.path,
+            row=at.row,
+        )
+        self.checks.append(_settled(full))
+
+    def block(self, stmts: Sequence[Stmt], at: Context) -> tuple[Context, bool]:
+        """Walk statements; the context behind them, and whether the flow ended."""
+        ended = False
+        for stmt in stmts:
+            if ended and not at.lost:
+                at = evolve(at, lost="unreachable")
+            at, stopped = self.stmt(stmt, at)
+            ended = ended or stopped
+        return at, ended
+
+    def stmt(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        maker: Callable[[Stmt, Context], tuple[Context, bool]] | None = getattr(self, f"_{stmt.kind}", None)
+        if maker is None:
+            return at, stmt.kind == "stop"
+        return maker(stmt, at)
+
+    # -- statements
+    def _block(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        return self.block(stmt.body, at)
+
+    def _expr(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        ended = False
+        for expr in stmt.exprs:
+            self.mocks += mocks_in(expr, at.env)
+            ended = self.expr(expr, at, awaited=expr.op == "await") or ended
+        return at, ended
+
+    def _return(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        for expr in stmt.exprs:
+            self.expr(expr, at, awaited=True)
+        return at, True
+
+    def _raise(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        if any(re.search(r"SkipTest|Skipped|SkipException", e.text) for e in stmt.exprs):
+            self.stops.append(Stop("skip", stmt.exprs[0].text, stmt.line, at.conditions))
+        return at, True
+
+    def _assert(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        for check in demands(substitute(stmt.exprs[0], _simple(at.env))):
+            self.add(evolve(check, line=stmt.line), at)
+        self._through(stmt.exprs[0], at)
+        false = stmt.exprs[0].op == "lit" and not stmt.exprs[0].value
+        return at, false
+
+    def _assign(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        *targets, value = stmt.exprs
+        self.mocks += mocks_in(Expr("other", args=(*targets, value), line=stmt.line), at.env)
+        made = recognise(value)
+        env = dict(at.env)
+        if made is not None:
+            for check in made:
+                self.add(evolve(check, line=stmt.line, lost=self._unawaited(value, False) or ""), at)
+            thrown = next((check.subject for check in made if check.relation == "raises"), None)
+            bound = raised(substitute(thrown, at.env)) if thrown is not None else None
+        else:
+            if value.op == "func":
+                for target in targets:
+                    if target.op == "name":
+                        self._local[target.name] = (_as_function(target.name, value), at.path)
+            else:
+                self.expr(value, at, awaited=True, quiet=True)
+            bound = substitute(value, at.env)
+        for target in targets:
+            if stmt.name == "augmented" or bound is None or len(bound.text) > MAX_BOUND:
+                for key in _names(target):
+                    env.pop(key, None)
+            else:
+                env.update(bind(target, bound))
+        return evolve(at, env=env), False
+
+    def _if(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        test = substitute(stmt.exprs[0], _simple(at.env))
+        resolved = substitute(test, at.env)
+        self._through(stmt.exprs[0], at)
+        always = bool(resolved.value) if resolved.op == "lit" else None
+        if self._fails(stmt.body) and always is None:
+            for check in demands(test, False):
+                self.add(evolve(check, line=check.line or stmt.line), at)
+            return self.block(stmt.orelse, at)
+        text, lost = resolved.text, at.lost
+        if always is not None:
+            yes = at if always else evolve(at, lost=lost or "unreachable")
+            no = evolve(at, lost=lost or "unreachable") if always else at
+        else:
+            yes = evolve(at, conditions=(*at.conditions, f"if {text}"))
+            no = evolve(at, conditions=(*at.conditions, f"if not {text}"))
+        _, ended_yes = self.block(stmt.body, yes)
+        _, ended_no = self.block(stmt.orelse, no)
+        env = {
+            key: value for key, value in at.env.items() if key not in _assigned((*stmt.body, *stmt.orelse))
+        }
+        if always is not None:
+            return evolve(at, env=env), ended_yes if always else ended_no
+        if ended_yes and ended_no:
+            return evolve(at, env=env), True
+        if ended_yes and not self._only_stops(stmt.body):
+            return evolve(no, env=env), False
+        if ended_no:
+            return evolve(yes, env=env), False
+        return evolve(at, env=env), False
+
+    def _only_stops(self, body: Sequence[Stmt]) -> bool:
+        """break and continue leave a loop, not the test: what follows in the loop is still conditional."""
+        return False
+
+    def _loop(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        if stmt.name == "for" and len(stmt.exprs) == 2:
+            target, over = stmt.exprs
+            self._through(over, at)
+            self._rows(target, substitute(over, at.env), stmt.body, at, stmt.line)
+        else:
+            test = substitute(stmt.exprs[0], at.env)
+            endless = test.op == "lit" and bool(test.value)
+            never = test.op == "lit" and not test.value
+            inner = at if endless else evolve(at, conditions=(*at.conditions, f"while {test.text}"))
+            inner = evolve(
+                inner, env=_without(at.env, stmt.body), lost=at.lost or ("unreachable" if never else "")
+            )
+            self.block(stmt.body, inner)
+        self.block(stmt.orelse, at)
+        return evolve(at, env=_without(at.env, stmt.body)), False
+
+    def _rows(self, target: Expr, over: Expr, body: Sequence[Stmt], at: Context, line: int) -> None:
+        rows = rows_of(over, self.language, target)
+        env = _without(at.env, body)
+        if rows is None:
+            inner = evolve(at, env={k: v for k, v in env.items() if k not in _names(target)})
+            self.block(body, evolve(inner, conditions=(*at.conditions, f"for {over.text}")))
+            return
+        if not rows:
+            self.block(body, evolve(at, lost=at.lost or "empty-iteration"))
+        for row in rows:
+            bound = bind(target, row)
+            self.block(body, evolve(at, env={**env, **bound}, row=row.text if not at.row else at.row))
+
+    def _with(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        env = dict(at.env)
+        inner = at
+        raising = False
+        for expr, bound in zip(stmt.exprs, (*stmt.params, *[""] * len(stmt.exprs)), strict=False):
+            call = expr.args[0] if expr.op == "await" else expr
+            self.mocks += mocks_in(expr, at.env)
+            if call.op == "call" and _RAISES.search(call.callee):
+                subject = Expr("func", body=stmt.body, line=stmt.line)
+                made = self._raising(call, body_of(subject))
+                self.add(made, at)
+                raising = True
+                if bound:
+                    env[bound] = raised(substitute(made.subject, at.env))
+            elif call.op == "call" and call.callee.endswith("suppress"):
+                if any(SWALLOWING.match(arg.text) for arg in call.args[1:]):
+                    inner = evolve(inner, lost=inner.lost or "swallowed")
+            elif bound and len(call.text) < MAX_BOUND:
+                env[bound] = substitute(call, at.env)
+            else:
+                self._through(expr, at)
+        inner = evolve(inner, env=env)
+        if raising:
+            first, *rest = stmt.body or (Stmt("other", stmt.line),)
+            inner, _ = self.stmt(first, inner)
+            self.block(rest, evolve(inner, lost=inner.lost or "unreachable"))
+            return evolve(at, env={**inner.env, **env}), False
+        after, ended = self.block(stmt.body, inner)
+        return evolve(at, env=after.env), ended
+
+    def _raising(self, call: Expr, subject: Expr) -> Check:
+        args = call.positional
+        match = call.keyword("match") or call.keyword("msg")
+        if match is None and "Regex" in call.callee and len(args) > 1:
+            match = args[1]
+        message = match.text if match is not None else ""
+        if match is not None and re.fullmatch(r"'?(?:\.\*|\.\+|\.)?'?", match.text):
+            message = ""
+        if call.callee.endswith(("warns", "assertWarns", "deprecated_call", "assertLogs")):
+            message += " (warning)"
+        return Check("raises", subject, subject, args[0] if args else None, line=call.line, message=message)
+
+    def _try(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        body = list(stmt.body)
+        fails_at_end = bool(body) and _is_failing(body[-1]) and len(body) > 1
+        else_fails = self._fails(stmt.orelse)
+        quiet = [h for h in stmt.handlers if not self._notices(h, at)]
+        swallowed = any(not h.exprs or any(SWALLOWING.match(t.text) for t in h.exprs) for h in quiet)
+        if stmt.handlers and all(self._fails(h.body) for h in stmt.handlers):
+            subject = body_of(Expr("func", body=stmt.body, line=stmt.line))
+            self.add(Check("runs", subject, subject, line=stmt.line), at)
+        subject = body_of(Expr("func", body=tuple(body[:-1] if fails_at_end else body), line=stmt.line))
+        forced = (fails_at_end and not swallowed) or else_fails or self.forced
+        for handler in stmt.handlers:
+            kinds = handler.exprs
+            if forced and not self._fails(handler.body):
+                kind = kinds[0] if len(kinds) == 1 else (Expr("tuple", args=kinds) if kinds else None)
+                self.add(Check("raises", subject, subject, kind, line=stmt.line), at)
+        inner = evolve(at, lost=at.lost or "swallowed") if swallowed else at
+        after, ended = self.block(body[:-1] if fails_at_end else body, inner)
+        for handler in stmt.handlers:
+            held = evolve(at, env=dict(at.env))
+            if handler.name:
+                held.env[handler.name] = raised(substitute(subject, at.env))
+            if not forced:
+                kinds_text = ", ".join(kind.text for kind in handler.exprs)
+                held = evolve(held, conditions=(*at.conditions, f"if raised {kinds_text}"))
+            self.block(handler.body, held)
+        if not else_fails:
+            self.block(stmt.orelse, evolve(at, env=after.env))
+        self.block(stmt.final, at)
+        return evolve(
+            at, env=after.env if not stmt.handlers else _without(after.env, stmt.body)
+        ), ended and not stmt.handlers
+
+    def _func(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        self._local[stmt.name] = (
+            substitute_stmt(stmt, {k: v for k, v in at.env.items() if k not in stmt.params}),
+            at.path,
+        )
+        return at, False
+
+    # -- expressions
+    def expr(self, expr: Expr, at: Context, *, awaited: bool, quiet: bool = False) -> bool:
+        """Walk an expression statement; whether the flow ends there."""
+        while expr.op == "await":
+            expr, awaited = expr.args[0], True
+        if expr.op in ("go", "defer"):
+            held = at if expr.op == "defer" or self.waited else evolve(at, lost=at.lost or "thread")
+            for arg in expr.args:
+                self.expr(arg, held, awaited=True)
+            return False
+        made = recognise(expr)
+        if made is not None:
+            lost = self._unawaited(expr, awaited)
+            for check in made:
+                self.add(evolve(check, lost=lost), at)
+            self._through(expr, at, into_functions=False)
+            return False
+        if expr.op == "call":
+            callee = expr.callee
+            if _SKIPS.match(callee) and not quiet:
+                self.stops.append(Stop("skip", expr.text, expr.line, at.conditions))
+                return callee != "pytest.importorskip" and not re.match(
+                    r"(?:Assume|assume|Assumptions)", callee
+                )
+            if _EXITS.match(callee):
+                self.stops.append(Stop("exit", expr.text, expr.line, at.conditions))
+                return True
+            if is_failure(expr):
+                return False
+        self._through(expr, at, awaited=awaited)
+        return False
+
+    def _unawaited(self, expr: Expr, awaited: bool) -> str:
+        if awaited:
+            return ""
+        text = expr.text
+        if self.language in ("javascript", "typescript", "tsx") and re.search(
+            r"\)\.(?:resolves|rejects)\b|^assert\.rejects\(|\.eventually\.", text
+        ):
+            return "unawaited"
+        if self.language == "c_sharp" and re.search(
+            r"\b(?:Throws|ThrowsAny|ThrowsExactly)Async\b|\.(?:Throw|NotThrow)Async\b", text
+        ):
+            return "unawaited"
+        return ""
+
+    def _through(
+        self, expr: Expr, at: Context, *, awaited: bool = False, into_functions: bool = True
+    ) -> None:
+        """Helpers called and functions given anywhere inside an expression."""
+        stack = [expr]
+        while stack:
+            part = stack.pop()
+            if part.op == "func":
+                continue
+            if part.op == "call":
+                self.calls.add(part.callee.rpartition(".")[2] or part.callee)
+                if into_functions or part is not expr:
+                    self._call(part, at, awaited=awaited or part is not expr)
+            elif part.op == "comp" and any(a.op == "call" for a in part.args):
+                held = evolve(at, conditions=(*at.conditions, f"for {part.args[1].text}"))
+                self._through(part.args[0], held, awaited=True)
+                continue
+            stack.extend(part.args)
+
+    def _call(self, call: Expr, at: Context, *, awaited: bool) -> None:
+        head = call.args[0]
+        last = head.name if head.op in ("attr", "name") else ""
+        if head.op == "func":
+            lost = "" if awaited or head.name != "async" else "unawaited"
+            self.block(head.body, evolve(at, lost=at.lost or lost))
+            return
+        functions = [arg for arg in call.args[1:] if arg.op == "func"]
+        threaded = bool(_THREADS.search(call.callee)) and not (
+            last in ("Run", "submit") and self.language == "go"
+        )
+        if (
+            threaded
+            and self.language in ("rust", "javascript", "typescript", "tsx", "c_sharp", "java")
+            and (self.waited or awaited)
+        ):
+            threaded = last in ("Thread", "new Thread")
+        lost = at.lost or ("thread" if threaded else "")
+        if (
+            last in ("then", "catch", "finally")
+            and not awaited
+            and self.language in ("javascript", "typescript", "tsx")
+        ):
+            lost = lost or "unawaited"
+        for function in functions:
+            held = evolve(at, lost=lost)
+            if last in _EACH and head.op == "attr":
+                over = substitute(head.args[0], at.env)
+                target = (
+                    name(function.params[0])
+                    if len(function.params) == 1
+                    else Expr("tuple", args=tuple(map(name, function.params)))
+                )
+                if self.language != "ruby" and function.params:
+                    target = name(function.params[0])
+                if (
+                    self.language == "javascript"
+                    and function.params[:1]
+                    and function.params[0].startswith("[")
+                ):
+                    target = Expr(
+                        "tuple", args=tuple(name(w) for w in re.findall(r"\w+", function.params[0]))
+                    )
+                self._rows(target, over, function.body, held, call.line)
+            else:
+                env = {key: value for key, value in at.env.items() if key not in function.params}
+                if last in ("then", "catch"):
+                    held = evolve(held, conditions=held.conditions)
+                self.block(function.body, evolve(held, env=env))
+        for arg in call.args[1:]:
+            value = arg.args[0] if arg.op == "kw" else arg
+            if (
+                value.op == "name"
+                and value.name in self._local
+                and last not in ("raises", "throws", "assertRaises")
+            ):
+                held = evolve(at, lost=lost)
+                self._inline(self._local[value.name], value.name, (), held)
+        found = self._local.get(last) if head.op == "name" else None
+        if found is None and last and (head.op == "name" or head.op == "attr"):
+            found = self.helpers(last) if head.op == "name" or _is_own(head.args[0]) else None
+        if found is None and head.op == "attr" and head.args[0].op == "name" and head.name[:6] == "assert":
+            found = self.helpers(last)
+        if found is not None:
+            unawaited = "async" in found[0].flags and not awaited and self.language not in ("c_sharp", "java")
+            self._inline(
+                found, last, call.args[1:], evolve(at, lost=lost or ("unawaited" if unawaited else ""))
+            )
+
+    def _inline(self, found: tuple[Stmt, str], label: str, args: tuple[Expr, ...], at: Context) -> None:
+        function, path = found
+        if at.depth >= MAX_DEPTH or label in self._active:
+            return
+        params = [p.lstrip("&*") for p in function.params]
+        if params[:1] and params[0] in ("self", "cls", "this"):
+            params = params[1:]
+        env = {key: value for key, value in at.env.items() if key not in params}
+        plain = [arg for arg in args if arg.op not in ("kw", "func")]
+        if params[:1] == ["t"] and plain[:1] and plain[0].text not in ("t", "tt"):
+            params = params[1:]
+        for param, arg in zip(params, plain, strict=False):
+            if arg.op != "spread":
+                env[param] = substitute(arg, at.env)
+        for arg in args:
+            if arg.op == "kw":
+                env[arg.name] = substitute(arg.args[0], at.env)
+        self._active.append(label)
+        inner, returned = evolve(at, env=env, depth=at.depth + 1, path=path), function
+        self.block(_returned(returned) or function.body, inner)
+        self._active.pop()
+
+    # -- judgements
+    def _fails(self, body: Sequence[Stmt]) -> bool:
+        """Does reaching the end of `body` make the test fail?"""
+        return any(_is_failing(stmt) for stmt in body)
+
+    def _notices(self, handler: Stmt, at: Context) -> bool:
+        """Does a handler report what it caught?"""
+        for stmt in handler.body:
+            for inner in stmt.walk():
+                if inner.kind in ("raise", "assert"):
+                    return True
+                for expr in inner.exprs:
+                    for part in expr.walk():
+                        if part.op == "call" and (
+                            is_failure(part) or part.callee in ("done", "reject") or recognise(part)
+                        ):
+                            return True
+                        if part.op == "call" and part.callee in (
+                            "raise",
+                            "traceback.print_exc",
+                            "errors.append",
+                            "failures.append",
+                        ):
+                            return True
+        return False
+
+
+def _is_failing(stmt: Stmt) -> bool:
+    if stmt.kind == "raise":
+        return not stmt.exprs or FAILURE_TYPES.search(stmt.exprs[0].text) is not None
+    if stmt.kind == "assert":
+        return stmt.exprs[0].op == "lit" and not stmt.exprs[0].value
+    if stmt.kind == "block":
+        return any(_is_failing(inner) for inner in stmt.body)
+    if stmt.kind == "expr" and stmt.exprs:
+        expr = stmt.exprs[0]
+        made = recognise(expr) if expr.op == "call" and not is_failure(expr) else None
+        return is_failure(expr) or bool(
+            made and any(c.relation == "raises" and c.expected and c.expected.value == "fails" for c in made)
+        )
+    return False
+
+
+def _returned(function: Stmt) -> tuple[Stmt, ...] | None:
+    """The body of the function that a fixture or factory returns, if that is what it does."""
+    inner = {stmt.name: stmt for stmt in function.body if stmt.kind == "func"}
+    for stmt in function.body:
+        result = stmt.exprs[0] if stmt.kind in ("return", "expr") and stmt.exprs else None
+        if result is not None and result.op == "other" and result.name.startswith("yield "):
+            result = name(result.name[6:])
+        if result is not None and result.op == "name" and result.name in inner:
+            return inner[result.name].body
+        if result is not None and result.op == "func" and stmt.kind == "return":
+            return result.body
+    return None
+
+
+def _as_function(label: str, value: Expr) -> Stmt:
+    flags = frozenset({"async"} if value.name == "async" else ())
+    return Stmt("func", value.line, (), value.body, name=label, params=value.params, flags=flags)
+
+
+def _is_own(receiver: Expr) -> bool:
+    return receiver.op == "name" and receiver.name in (
+        "self",
+        "this",
+        "cls",
+        "helpers",
+        "support",
+        "utils",
+        "Self",
+    )
+
+
+def _settled(check: Check) -> Check:
+    """Judge an equality again once names are replaced: both sides may have become the same."""
+    if check.relation == "equal" and check.expected is not None and check.subject.text == check.expected.text:
+        return evolve(check, relation="nothing", why="both sides are the same")
+    return check
+
+
+def _simple(env: dict[str, Expr]) -> dict[str, Expr]:
+    """Only what is needed to read a condition: literals and containers."""
+    return {key: value for key, value in env.items() if value.op in ("lit", "regex", "list", "tuple", "dict", "cmp", "not", "and", "or")
+            and len(value.text) < MAX_BOUND}  # fmt: skip
+
+
+def _names(target: Expr) -> list[str]:
+    return [part.name for part in target.walk() if part.op == "name"]
+
+
+def _assigned(stmts: Sequence[Stmt]) -> set[str]:
+    found: set[str] = set()
+    for stmt in stmts:
+        for inner in stmt.walk():
+            if inner.kind == "assign":
+                for target in inner.exprs[:-1]:
+                    found.update(_names(target)[:1] if target.op in ("attr", "index") else _names(target))
+    return found
+
+
+def _without(env: dict[str, Expr], stmts: Sequence[Stmt]) -> dict[str, Expr]:
+    gone = _assigned(stmts)
+    return {key: value for key, value in env.items() if key not in gone} if gone else dict(env)
