@@ -137,8 +137,9 @@ def test_any_bytes(language: str, data: bytes) -> None:
         b"(" * 5_000,
         b"if x {" * 3000,
         b"class A { " * 500,
+        b"class A:\n    @property\n    def p(self)",
     ],
-    ids=["empty", "nul", "no-utf8", "bom", "crlf", "long-line", "parentheses", "blocks", "classes"],
+    ids=["empty", "nul", "no-utf8", "bom", "crlf", "long-line", "parentheses", "blocks", "classes", "unfinished"],
 )
 def test_strange_sources(language: str, data: bytes) -> None:
     check(language, data)

@@ -171,7 +171,7 @@ _DOCSTRING = re.compile(rb"[rRuUbB]{0,2}(\"\"\"|'''|\"|')\s*")
 
 def docstring(source: bytes, body: int) -> str:
     """The first line of a Python docstring that starts at `body`; "" when something else does."""
-    if source[body] not in _QUOTES:
+    if body >= len(source) or source[body] not in _QUOTES:  # an unfinished head has an empty body at the end
         return ""
     found = _DOCSTRING.match(source, body)
     if found is None:
