@@ -194,10 +194,8 @@ def _spread(graph: Graph, evidence: dict[str, _Evidence], weights: Weights) -> N
         path = graph.paths[node]
         users = _users(graph, node, teleport, path)
         score = weights.spread * (share / top) ** 0.5
-        if users:
-            evidence[path].add(score, "used by " + " and ".join(users))
-        else:
-            evidence[path].score += score
+        reason = "used by " + " and ".join(users) if users else "what fits the task builds on it, over others"
+        evidence[path].add(score, reason)
     for path, item in evidence.items():
         if path in graph.number and item.score > 0:
             item.score += weights.prior * math.sqrt(graph.ranks[graph.number[path]] / highest)
@@ -212,8 +210,9 @@ def _users(graph: Graph, node: int, teleport: Mapping[int, float], path: str) ->
     votes = [
         (teleport[source] * weight / graph.links.out[source], source)
         for source, weight in zip(sources, weights, strict=True)
-        if source in teleport and source not in graph.tests
+        if source in teleport
     ]
+    votes = [vote for vote in votes if vote[1] not in graph.tests] or votes
     return [graph.paths[source] for _, source in sorted(votes, reverse=True)[:2]]
 
 

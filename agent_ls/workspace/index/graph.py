@@ -128,7 +128,7 @@ def style_weight(name: str) -> float:
     elif len(name) >= 10:
         weight *= 1.5
     elif len(name) <= 3:
-        weight *= 0.2
+        weight *= 0.15
     elif name.islower():
         weight *= 0.6
     if name.startswith("_"):

@@ -82,7 +82,7 @@ _OTHER_ROLES = frozenset(
 _NAME = re.compile(r"(?<![\w$@])[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*(?=(\s?\()?)")
 _IDENTIFIER_IN_PROSE = re.compile(
     r"(?<![\w./@-])(?:[A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)+|[A-Za-z]\w*_\w+|_\w{2,}"
-    r"|[a-z]+\d*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Z]{2,}[a-z]\w+|\w+(?=\(\)))"
+    r"|[a-z]+\d*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Z]{2,}[a-z]\w+|[A-Za-z_]\w+(?=\((?!e?s\))[^()\n]{0,80}\)))"
 )
 """Words that no language has but a program: dotted, with_underscore, camelCase, CamelCase, called()."""
 _ERROR_LINE = re.compile(

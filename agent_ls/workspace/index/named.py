@@ -148,11 +148,11 @@ def _mentioned(view: Indexed, graph: Graph, word: str, weight: float, size: int)
         return
     score = 0.6 * weight / len(files) ** 0.8
     for path in sorted(files):
-        yield Place(path, score, f"mentions `{word}`, as {_few(len(files))} do")
+        yield Place(path, score, f"mentions `{word}`, as {_few(len(files))}")
 
 
 def _few(count: int) -> str:
-    return "no other source file" if count == 1 else f"only {count} source files"
+    return "no other source file does" if count == 1 else f"only {count} source files do"
 
 
 def _module(graph: Graph, pieces: Sequence[str], name: str, weight: float) -> Iterator[Place]:

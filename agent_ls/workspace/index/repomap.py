@@ -21,6 +21,11 @@ _MAX_LINE = 110
 _MENTIONED = 10.0
 """A name of the task's words pulls so many times as strongly."""
 _PER_FILE = 40
+_KINDS = {
+    **dict.fromkeys(("class", "interface", "struct", "trait", "enum"), 1.5),
+    **dict.fromkeys(("function", "method", "constructor", "macro", "type"), 1.0),
+}
+"""Fields and constants tell less of what a file is for."""
 
 
 def estimate(text: str) -> int:
@@ -69,15 +74,18 @@ def repo_map(
         return RepoMap("", files)
     # A header line takes some tokens at least, so more files can't be shown.
     most = max(1, tokens // 4)
-    blocks: list[tuple[float, str, Definition | None]] = []
+    blocks: list[_Block] = []
+    heads: dict[tuple[str, str], str] = {}
     for path, rank in files[:most]:
-        shares = _shares(view, graph, path, focus)
+        outline = view.outline(path)
+        heads.update(((path, definition.qualified), _head(definition)) for definition in outline)
+        shares = _shares(outline, graph, focus)
         blocks.append((rank, path, None))
         blocks += [(rank * share, path, definition) for definition, share in shares]
         if len(blocks) > tokens:
             break
     blocks.sort(key=lambda block: -block[0])
-    return _fitting(blocks, tokens, count, files)
+    return _fitting(blocks, heads, tokens, count, files)
 
 
 def file_ranks(graph: Graph, focus: Focus = NO_FOCUS) -> list[float]:
@@ -130,16 +138,19 @@ def _mentioned(graph: Graph, names: Iterable[str], teleport: dict[int, float]) -
     return extra
 
 
-def _shares(view: Indexed, graph: Graph, path: str, focus: Focus) -> list[tuple[Definition, float]]:
+_Block = tuple[float, str, Definition | None]
+"""What a block is worth, the file, and its definition (None: the file's own line)."""
+
+
+def _shares(outline: Sequence[Definition], graph: Graph, focus: Focus) -> list[tuple[Definition, float]]:
     """The definitions of a file, the most important first, with their share of the file's rank (below 1)."""
     weights: dict[Definition, float] = {}
-    for definition in view.outline(path):
+    for definition in outline:
         entry = graph.names.get(definition.name)
-        if definition.kind == "field" or definition.name.startswith("__"):
+        if definition.name.startswith("__"):
             continue
         weight = entry.weight * math.sqrt(entry.mentions) if entry else 0.05
-        if definition.kind in ("class", "interface", "struct", "trait"):
-            weight *= 1.5
+        weight *= _KINDS.get(definition.kind, 0.2)
         if definition.name in focus.names or definition.qualified in focus.names:
             weight *= _MENTIONED
         weights[definition] = weight
@@ -149,7 +160,8 @@ def _shares(view: Indexed, graph: Graph, path: str, focus: Focus) -> list[tuple[
 
 
 def _fitting(
-    blocks: Sequence[tuple[float, str, Definition | None]],
+    blocks: Sequence[_Block],
+    heads: Mapping[tuple[str, str], str],
     tokens: int,
     count: CountTokens,
     files: tuple[tuple[str, float], ...],
@@ -160,7 +172,7 @@ def _fitting(
     while low < high:
         # An outline line takes about twelve tokens; the first guess is the likely answer.
         middle = (low + high + 1) // 2 if best[1] or high < len(blocks) else min(high, max(1, tokens // 12))
-        text = _render(blocks[:middle])
+        text = _render(blocks[:middle], heads)
         used = count(text)
         if used <= tokens:
             low, best = middle, (text, used, middle)
@@ -171,7 +183,7 @@ def _fitting(
     return RepoMap(text, files, shown, used)
 
 
-def _render(blocks: Sequence[tuple[float, str, Definition | None]]) -> str:
+def _render(blocks: Sequence[_Block], heads: Mapping[tuple[str, str], str]) -> str:
     chosen: dict[str, list[Definition]] = {}
     for _, path, definition in blocks:
         chosen.setdefault(path, [])
@@ -190,7 +202,8 @@ def _render(blocks: Sequence[tuple[float, str, Definition | None]]) -> str:
             ):
                 shared += 1
             for depth in range(shared, len(containers)):
-                lines.append("  " * (depth + 1) + containers[depth] + ":")
+                around = ".".join(containers[: depth + 1])
+                lines.append("  " * (depth + 1) + heads.get((path, around), around))
             lines.append("  " * (len(containers) + 1) + _head(definition))
             open_containers = [*containers, definition.name]
     return "\n".join(lines) + "\n" if lines else ""

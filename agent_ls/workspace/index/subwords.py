@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_PART = re.compile(r"[A-Z]{2,}(?=s(?![a-z]))|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+|\d+")
+_PART = re.compile(r"[A-Z]{2,}(?=s(?![a-z]))|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_WIDE = re.compile(r"[^\W\d_]+|\d+")
 
 
 @lru_cache(maxsize=100_000)
 def parts(identifier: str) -> tuple[str, ...]:
     """The words in an identifier, in lower case: "parseHTTPDate_v2" -> parse, http, date, v, 2."""
-    return tuple(part.casefold() for part in _PART.findall(identifier))
+    if not identifier.isascii():
+        spread = "".join(
+            f" {char}" if char.isupper() and before.islower() else char
+            for before, char in zip(" " + identifier, identifier, strict=False)
+        )
+        return tuple(part.lower() for part in _WIDE.findall(spread))
+    return tuple(part.lower() for part in _PART.findall(identifier))
 
 
 _ENDINGS = tuple(
