@@ -33,10 +33,8 @@ def environment(variables: Mapping[str, str]) -> Fingerprint:
 
 def installed(files: Iterable[str], path: Iterable[str]) -> Fingerprint:
     """Signatures of the folders on the search path and of the installed files that are kept imported."""
-    found: Fingerprint = {entry: _folder(Path(entry)) for entry in path}
-    for file in files:
-        if "site-packages" in file or "dist-packages" in file:
-            found[file] = _signature(Path(file))
+    found: Fingerprint = {entry: _folder(entry) for entry in path}
+    found |= {file: _signature(file) for file in files}
     return found
 
 
@@ -67,17 +65,17 @@ def _importable(entry: os.DirEntry[str]) -> bool:
     return "." not in entry.name and os.path.exists(os.path.join(entry.path, "__init__.py"))  # noqa: PTH110, PTH118
 
 
-def _signature(path: Path) -> tuple[int, int, int] | None:
+def _signature(path: Path | str) -> tuple[int, int, int] | None:
     try:
-        info = path.stat()
+        info = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
     return (info.st_ino, info.st_size, info.st_mtime_ns)
 
 
-def _folder(path: Path) -> tuple[int, int] | None:
+def _folder(path: str) -> tuple[int, int] | None:
     try:
-        info = path.stat()
+        info = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
     return (info.st_ino, info.st_mtime_ns)

@@ -72,6 +72,8 @@ class Records:
         self.exit_status: int | None = None
         self.installed: list[tuple[str, bool]] = []
         """Imported modules that are not the project's, and whether pytest rewrote their asserts."""
+        self.own: list[tuple[str, str, bool]] = []
+        """The project's modules: name, path as the process sees it, whether pytest rewrote their asserts."""
         self.obstacle: str | None = None
         """Why such runs can't be forked from a warm process."""
 
@@ -106,7 +108,8 @@ class Records:
         elif kind == "foreign":
             self.foreign = (*self.foreign, *map(str, record["files"]))
         elif kind == "imports":
-            self.installed = [(str(name), bool(flag)) for name, flag in record["modules"]]
+            self.installed = [(str(name), bool(flag)) for name, flag in record["installed"]]
+            self.own = [(str(name), str(path), bool(flag)) for name, path, flag in record["own"]]
             self.obstacle = None if record["obstacle"] is None else str(record["obstacle"])
         elif kind == "internal_error":
             self.internal_error = str(record["message"])

@@ -9,7 +9,7 @@ import selectors
 import shutil
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,7 @@ class Zygote:
         self.folder = folder
         self._runner = runner
         self.ready: Ready | None = None
+        self._sources: Collection[tuple[str, str, bool]] = ()
         folder.mkdir(parents=True)
         shutil.copytree(INSIDE, folder / "agent_ls_inside", ignore=shutil.ignore_patterns("__pycache__"))
         self.environment = runner.environment(folder)
@@ -96,6 +97,7 @@ class Zygote:
                         "modules": list(modules),
                         "excluded": list(excluded),
                         "confined": sandbox.name == "bwrap",
+                        "sources": str(sandbox.inside(view, folder / "sources.json")),
                         "facts": str(sandbox.inside(view, folder / "facts.json")),
                     }
                 ),
@@ -158,11 +160,13 @@ class Zygote:
         cancel: CancelToken | None = None,
         output_cap: int,
         on_tick: Callable[[], None],
+        sources: Collection[tuple[str, str, bool]] = (),
     ) -> Done:
         """Fork a process that becomes the command `argv`, which starts as the plan's does.
 
-        Ends it after `timeout` seconds or at the cancel. `on_tick` is called now and then meanwhile. Raises
-        ZygoteError; the server is then of no more use.
+        `sources` are files of the project (module, path as seen inside, whether asserts are rewritten) that
+        the server keeps compiled. Ends the process after `timeout` seconds or at the cancel. `on_tick` is
+        called now and then meanwhile. Raises ZygoteError; the server is then of no more use.
         """
         changed: dict[str, str | None] = {
             name: value for name, value in environment.items() if self.environment.get(name) != value
@@ -170,12 +174,17 @@ class Zygote:
         changed |= {name: None for name in self.environment if name not in environment}
         for fixed in ("PYTHONPATH", "TMPDIR"):  # the server's own folder serves all runs
             changed.pop(fixed, None)
+        new = sources != self._sources
+        if new:
+            self._sources = sources
+            (self.folder / "sources.json").write_text(json.dumps(list(sources)), "utf-8")
         command = json.dumps(
             {
                 "op": "run",
                 "arguments": list(argv[len(self._interpreter) + 2 :]),
                 "orig_argv": list(argv),
                 "env": changed,
+                "sources": new,
             }
         ).encode("utf-8")
         if len(command) > _LONGEST_COMMAND:

@@ -98,8 +98,10 @@ class QuickRunner:
         self._mirror: Mirror | None = None
         self._inner: TestRunner | None = None
         self._modules: tuple[tuple[str, bool], ...] = ()
+        self._own: dict[tuple[str, str], tuple[str, str, bool]] = {}
         self._excluded: dict[str, str] = {}
         self._print: _fingerprint.Fingerprint = {}
+        self._watched: tuple[list[str], list[str]] = ([], [])
         self._soiled = 0
         self._passed: set[tuple[str, ...]] = set()
         self.counts = QuickCounts()
@@ -217,6 +219,7 @@ class QuickRunner:
                     cancel=options.cancel,
                     output_cap=OUTPUT_CAP,
                     on_tick=lambda: records.feed(results.read()),
+                    sources=tuple(self._own.values()),
                 )
                 records.feed(results.read(last=True))
             finally:
@@ -268,6 +271,7 @@ class QuickRunner:
         """Take over what fresh runs imported; more than a few new modules are worth a new start."""
         if self._runner.obstacle is not None:
             raise _Fallback(self._runner.obstacle)
+        self._own |= {entry[:2]: entry for entry in self._runner.own}
         known = {name for name, _ in self._modules}
         new = [entry for entry in self._runner.installed if entry[0] not in known]
         if len(new) > (_MORE_MODULES if self._modules else 0):
@@ -323,7 +327,8 @@ class QuickRunner:
                 self._exclude(problem)
                 continue
             if first:
-                self._print |= _fingerprint.installed(*self._seen(zygote))
+                self._watched = self._seen(zygote)
+                self._print |= _fingerprint.installed(*self._watched)
                 note = f"; imported in each run: {', '.join(self._excluded)}" if self._excluded else ""
                 self._tell("started", f"{len(ready.files)} modules are kept imported{note}")
             break
@@ -352,7 +357,7 @@ class QuickRunner:
     def _now(self, zygote: Zygote) -> _fingerprint.Fingerprint:
         now = self._configuration(zygote)
         if zygote.ready is not None:
-            now |= _fingerprint.installed(*self._seen(zygote))
+            now |= _fingerprint.installed(*self._watched)
         return now
 
     def _seen(self, zygote: Zygote) -> tuple[list[str], list[str]]:
@@ -372,7 +377,8 @@ class QuickRunner:
         ]
         scratch = str(view.scratch)
         folders = [name for name in folders if not name.startswith(scratch)]
-        return [host(name) for name in zygote.ready.files], folders
+        kept = [name for name in zygote.ready.files if "site-packages" in name or "dist-packages" in name]
+        return [host(name) for name in kept], folders
 
     def _stop(self, reason: str | None = None) -> None:
         if self._zygote is not None:

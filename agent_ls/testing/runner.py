@@ -35,7 +35,8 @@ class TestRunner:
 
     `coverage` holds the lines of the last traced run, per test and file; `installed` the modules that the
     last run of pytest had imported and that are not the project's (name, whether their asserts were
-    rewritten); `obstacle` why such a run can't be forked from a warm process.
+    rewritten), `own` those that are (name, path as seen inside, …); `obstacle` why such a run can't be forked
+    from a warm process.
     """
 
     __test__ = False
@@ -47,6 +48,7 @@ class TestRunner:
         self.view = evolve(view, visible=(*view.visible, *plan.visible), protect=True)
         self.coverage: Coverage = {}
         self.installed: tuple[tuple[str, bool], ...] = ()
+        self.own: tuple[tuple[str, str, bool], ...] = ()
         self.obstacle: str | None = None
 
     def run(
@@ -115,7 +117,8 @@ class TestRunner:
             )
         self.coverage = records.coverage
         if records.installed:
-            self.installed, self.obstacle = tuple(records.installed), records.obstacle
+            self.installed, self.own = tuple(records.installed), tuple(records.own)
+            self.obstacle = records.obstacle
         return _verdict.judge(self.plan, process, records, requested, self.view.worktree)
 
     def prepare(

@@ -22,6 +22,8 @@ from agent_ls.testing.results import Outcome, TestResult, TestRun
 
 NEVER = 10**6
 
+INI = "[pytest]\nfilterwarnings = error\n"
+
 Make = Callable[..., tuple[QuickRunner, Path, list[QuickEvent]]]
 
 
@@ -31,11 +33,15 @@ def make(tmp_path: Path) -> Iterator[Make]:
     made: list[QuickRunner] = []
 
     def build(
-        files: dict[str, str], *, mode: str = "auto", command: tuple[str, ...] | None = None
+        files: dict[str, str],
+        *,
+        mode: str = "auto",
+        command: tuple[str, ...] | None = None,
+        every: int = NEVER,
     ) -> tuple[QuickRunner, Path, list[QuickEvent]]:
         events: list[QuickEvent] = []
         runner = runner_for(tmp_path, files, mode=mode, command=command)
-        quick = QuickRunner(runner, tmp_path / "quick", on_event=events.append, check_every=NEVER)
+        quick = QuickRunner(runner, tmp_path / "quick", on_event=events.append, check_every=every)
         made.append(quick)
         return quick, tmp_path / "worktree", events
 
@@ -118,6 +124,36 @@ def test_an_edit_is_seen_and_newly_passing_is_confirmed(make: Make) -> None:
     (worktree / "mod" / "__init__.py").write_text("def f(): return 5")
     assert "assert 5 == 2" in (quick.run(["test_a.py"]).tests[0].message or "")
     assert quick.counts.started == 1
+
+
+SOURCES = [
+    "def f(): return 1",
+    'def f(): return "\\d"  # warns when compiled',
+    "def f(): return 1 +",
+    "def f(): return 2",
+    'def f(): return (2, "text")',
+    "import gone",
+    'def f():\n    assert (1, "always true")\n    return 2',
+]
+
+
+def test_sources_are_compiled_as_in_a_fresh_process(make: Make) -> None:
+    text = "import mod\nfrom helper_test import check\n"
+    text += "def test_f(): check(mod.f())\ndef test_g(): assert mod.f() == 2"
+    helper = "def check(value): assert value == 2"
+    files = {"test_a.py": text, "mod.py": "f = len", "helper_test.py": helper, "pytest.ini": INI}
+    quick, worktree, events = make(files, every=1)
+    for number, source in enumerate(SOURCES):
+        (worktree / "mod.py").write_text(source)
+        (worktree / "test_a.py").write_text(text + f"\n# {number}")
+        run = quick.run(["test_a.py"])
+        assert quick.reason is None, (source, events)
+    assert quick.counts.checked == len(SOURCES) - 1
+    assert quick.counts.started == 1
+    (worktree / "helper_test.py").write_text(SOURCES[-1].replace("f()", "check(value)"))
+    run = quick.run(["test_a.py"])
+    assert quick.reason is None, events
+    assert run.outcome == "failed"
 
 
 def test_a_deadline_a_hang_and_a_cancel(make: Make) -> None:

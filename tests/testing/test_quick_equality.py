@@ -140,7 +140,7 @@ def test_every_kind_of_test(quick: QuickRunner, events: list[QuickEvent]) -> Non
     run = same(quick, events, ["test_all.py"])
     bad = [test.id.partition("::test_")[2] for test in run.tests if test.outcome.bad]
     assert sorted(bad) == sorted(BAD)
-    assert len(run.tests) == 44
+    assert len(run.tests) == 38
 
 
 @pytest.mark.parametrize("name", CRASHES)

@@ -242,31 +242,41 @@ class Plugin:
     def pytest_unconfigure(self, config):
         # Only now: plugins import what they need for their summary after the session's end.
         if self.worker is None and os.environ.get("AGENT_LS_IMPORTS") == "1":
-            self.writer.write("imports", modules=installed_modules(), obstacle=obstacle(config))
+            installed, own = imported_modules()
+            if config.getini("enable_assertion_pass_hook"):  # their rewritten code differs
+                own = [entry for entry in own if not entry[2]]
+            self.writer.write("imports", installed=installed, own=own, obstacle=obstacle(config))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node, ids):
         pass
 
 
-def installed_modules():
-    """[name, whether pytest rewrote its asserts] of all imported modules that are not the project's, in the
-    order in which their imports ended."""
+def imported_modules():
+    """What is imported, in the order in which it was: [name, whether pytest rewrote the asserts] of modules
+    that are not the project's, and [name, path, whether …] of those that are and have a source file."""
+    from importlib.machinery import SourceFileLoader
+
     from _pytest.assertion.rewrite import AssertionRewritingHook
 
-    found = []
+    installed, own = [], []
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
         if spec is None or getattr(spec, "name", None) != name:
             continue
         path = getattr(module, "__file__", None)
+        rewritten = isinstance(spec.loader, AssertionRewritingHook)
         if path is None:
             # built in; a namespace package comes with what is in it
             if getattr(spec, "origin", None) == "built-in":
-                found.append([name, False])
-        elif isinstance(path, str) and is_installed(path):
-            found.append([name, isinstance(spec.loader, AssertionRewritingHook)])
-    return found
+                installed.append([name, False])
+        elif not isinstance(path, str):
+            continue
+        elif is_installed(path):
+            installed.append([name, rewritten])
+        elif rewritten or type(spec.loader) is SourceFileLoader:
+            own.append([name, spec.origin, rewritten])
+    return installed, own
 
 
 def obstacle(config):

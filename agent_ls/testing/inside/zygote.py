@@ -1,20 +1,22 @@
 """Fork server: keeps pytest and third-party modules imported, forks a process for each run of tests.
 
 Started as `-m agent_ls_inside.zygote CONFIG` in the project's interpreter (Python 3.8+) with one end of a
-SEQPACKET socket, whose number is in the configuration. It has one thread and one run at a time, and never
-imports a file of the project. Each child becomes what `python -m pytest ARGUMENTS` would be: its own
-session, arguments, `__main__`, search path, warning filters, output pipe, environment; it leaves through
-the interpreter's own exit, so that exit hooks and threads behave as they do elsewhere.
+SEQPACKET socket, whose number is in the configuration. It has one thread and one run at a time. Files of the
+project it compiles, so that each run need not, but never executes. Each child becomes what `python -m pytest
+ARGUMENTS` would be: its own session, arguments, `__main__`, search path, warning filters, output pipe,
+environment; it leaves through the interpreter's own exit, so that exit hooks and threads behave as they do
+elsewhere.
 
-Messages, one JSON object a packet. To us: `run` (arguments, env; the write end of the output pipe is
-attached), `kill` (ends the run). From us: `ready` (memory in bytes; the file `facts` then says what is
-imported), `bad` (a module that can't be kept imported, and why), `done` (wait status, what could not be
-cleaned up), `refused` (why nothing can be forked).
+Messages, one JSON object a packet. To us: `run` (arguments, env, whether the file `sources` is new; the write
+end of the output pipe is attached), `kill` (ends the run). From us: `ready` (memory in bytes; the file
+`facts` then says what is imported), `bad` (a module that can't be kept imported, and why), `done` (wait
+status, what could not be cleaned up), `refused` (why nothing can be forked).
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: PTH101, PTH107, PTH112, PTH114, PTH120, PTH123, PTH208, UP031
+# ruff: noqa: PTH112, PTH123, UP031
 
+import atexit
 import gc
 import json
 import os
@@ -23,7 +25,9 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+
+from .cleaning import Private, ended, leftovers, memory_used, processes, reap, send_signal, shared_memory_left
+from .preloading import Compiled, Refused, Start, below, preload, threads
 
 try:
     import _socket
@@ -32,224 +36,6 @@ except ImportError:  # the client then says why there is no server
 
 _GRACE_S = 0.25
 _PACKET = 1 << 18
-_MARKER = "AGENT_LS_RUN"
-
-
-class Refused(Exception):
-    """A module can't be kept imported: (name, why)."""
-
-
-# -- what is kept imported
-
-
-class _State:
-    def trace(self, text):
-        pass
-
-
-class _Config:
-    """As much of a pytest configuration as its assertion rewriting asks for."""
-
-    def __init__(self, key):
-        self.stash = {key: _State()}
-
-    def getini(self, name):
-        return [] if name == "python_files" else False
-
-
-def rewriting_hook(names):
-    """An import hook that rewrites asserts of exactly these modules, as the run that found them did."""
-    from _pytest.assertion.rewrite import AssertionRewritingHook, assertstate_key
-
-    class Hook(AssertionRewritingHook):
-        def _early_rewrite_bailout(self, name, state):
-            return name not in names
-
-        def _should_rewrite(self, name, fn, state):
-            return name in names
-
-    config: Any = _Config(assertstate_key)
-    hook = Hook(config)
-    hook.set_session(None)
-    return hook
-
-
-def threads():
-    """How many threads this process has, native ones included."""
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except OSError:
-        import threading
-
-        return threading.active_count()
-
-
-def preload(modules, own, excluded):
-    """Import `modules` ([name, asserts rewritten]) in this order. Raises Refused for the first that starts
-    a thread or brings in a file for which `own` is true. Modules that can't be imported are left out."""
-    rewritten = {name for name, flag in modules if flag}
-    hook = None
-    if rewritten:
-        try:
-            hook = rewriting_hook(rewritten)
-        except Exception:  # a pytest whose internals differ: those modules are imported in each run
-            hook = None
-        if hook is None:
-            modules = [entry for entry in modules if not entry[1]]
-        else:
-            sys.meta_path.insert(0, hook)
-    skipped = tuple(excluded)
-    try:
-        for name, _ in modules:
-            top = name.partition(".")[0]
-            if name in sys.modules or top in skipped:
-                continue
-            before = set(sys.modules)
-            try:
-                __import__(name)
-            except BaseException:
-                # Half-imported modules would be taken for good ones.
-                for new in set(sys.modules) - before:
-                    del sys.modules[new]
-                continue
-            if threads() > 1:
-                raise Refused(top, "it starts a thread when imported")
-            for new in set(sys.modules) - before:
-                path = getattr(sys.modules.get(new), "__file__", None)
-                if isinstance(path, str) and own(path):
-                    raise Refused(top, "it imports %s, a file of the project" % new)
-    finally:
-        if hook is not None:
-            sys.meta_path.remove(hook)
-
-
-# -- cleaning up behind a run
-
-
-def unescape(text):
-    return (
-        text.encode("ascii", "surrogateescape")
-        .decode("unicode_escape")
-        .encode("latin-1")
-        .decode(sys.getfilesystemencoding(), "surrogateescape")
-    )
-
-
-class Private:
-    """The sandbox's own memory file systems (temporary files, the hidden home): as they were at the start."""
-
-    def __init__(self):
-        self.roots = []
-        self.mounts = set()
-        try:
-            with open("/proc/self/mountinfo", "rb") as file:
-                lines = file.read().decode("latin-1").splitlines()
-        except OSError:
-            lines = []
-        for line in lines:
-            left, _, right = line.partition(" - ")
-            place = unescape(left.split()[4])
-            self.mounts.add(place)
-            if right.split()[0] == "tmpfs" and os.access(place, os.W_OK):
-                self.roots.append(place)
-        self.before = self.look()
-
-    def look(self):
-        found: Any = {}
-        pending = list(self.roots)
-        while pending:
-            folder = pending.pop()
-            try:
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        if entry.path in self.mounts and entry.path not in self.roots:
-                            continue
-                        info = entry.stat(follow_symlinks=False)
-                        if entry.is_dir(follow_symlinks=False):
-                            found[entry.path] = (info.st_mode, info.st_uid, info.st_gid)
-                            if entry.path not in self.roots:
-                                pending.append(entry.path)
-                        else:
-                            found[entry.path] = (info.st_mode, info.st_ino, info.st_size, info.st_ctime_ns)
-            except OSError:
-                found[folder] = None
-        return found
-
-    def restore(self):
-        """Remove what is new. Returns what is left over, or was changed or removed."""
-        now = self.look()
-        if now == self.before:
-            return None
-        for path in sorted(set(now) - set(self.before), key=len):
-            remove(path)
-        now = self.look()
-        for path in sorted(set(now) ^ set(self.before)):
-            return path
-        for path in sorted(now):
-            if now[path] != self.before[path]:
-                return path
-        return None
-
-
-def remove(path):
-    import shutil
-
-    def retry(function, name, error):
-        try:
-            os.chmod(os.path.dirname(name), 0o700)
-            os.chmod(name, 0o700)
-            function(name)
-        except OSError:
-            pass
-
-    try:
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, onerror=retry)
-        elif os.path.lexists(path):
-            os.remove(path)
-    except OSError:
-        pass
-
-
-def shared_memory_left():
-    """Whether System V objects are left in our IPC namespace."""
-    for name in ("shm", "sem", "msg"):
-        try:
-            with open("/proc/sysvipc/" + name) as file:
-                if len(file.read().splitlines()) > 1:
-                    return "/proc/sysvipc/" + name
-        except OSError:
-            continue
-    return None
-
-
-def processes():
-    try:
-        return {name for name in os.listdir("/proc") if name.isdigit()}
-    except OSError:
-        return set()
-
-
-def leftovers(confined, before):
-    """Processes that a run left: all new ones in our PID namespace, or those that carry our run's mark."""
-    mark = ("%s=%s" % (_MARKER, os.environ.get(_MARKER, ""))).encode()
-    found = []
-    for name in processes() - before:
-        try:
-            with open("/proc/%s/stat" % name, "rb") as file:
-                if file.read().rsplit(b")", 1)[1].split()[0] in (b"Z", b"X"):
-                    continue
-            if not confined:
-                with open("/proc/%s/environ" % name, "rb") as file:
-                    if mark not in file.read().split(b"\0"):
-                        continue
-        except (OSError, IndexError):
-            continue
-        found.append(int(name))
-    return found
-
-
-# -- the server
 
 
 class Server:
@@ -258,6 +44,7 @@ class Server:
         self.channel = channel
         self.confined = config["confined"]
         self.private = None
+        self.compiled = Compiled(config["root"])
 
     def send(self, **message):
         self.channel.send(json.dumps(message).encode("utf-8"))
@@ -282,6 +69,10 @@ class Server:
             if threads() > 1:
                 self.send(refused="it has more than one thread")
                 continue
+            if command["sources"]:
+                with open(self.config["sources"], encoding="utf-8") as file:
+                    self.compiled.want(json.load(file))
+            self.compiled.refresh()
             before = processes()
             alive, held = os.pipe()
             pid = os.fork()
@@ -344,73 +135,6 @@ class Server:
         return self.private.restore() or shared_memory_left()
 
 
-def ended(pid, seconds):
-    """Whether our child ends within so many seconds; it is not reaped."""
-    end = time.monotonic() + seconds
-    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.0005)
-    return True
-
-
-def reap():
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except OSError:
-        pass
-
-
-def send_signal(pid, number):
-    """To the process group that the child leads; the child alone where it has none yet."""
-    for send in (os.killpg, os.kill):
-        try:
-            send(pid, number)
-        except OSError:
-            pass
-
-
-def memory_used():
-    """Resident bytes."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-# -- becoming a run
-
-
-class Start:
-    """What an interpreter has when it starts, taken before anything is imported for tests."""
-
-    def __init__(self):
-        self.path = list(sys.path)
-        self.warnings = None
-        if "warnings" in sys.modules:
-            self.warnings = list(sys.modules["warnings"].filters)
-
-    def restore(self, root):
-        sys.path[:] = self.path
-        warnings = sys.modules.get("warnings")
-        if warnings is not None and self.warnings is not None and warnings.filters != self.warnings:
-            warnings.filters[:] = self.warnings
-            mutated = getattr(warnings, "_filters_mutated", None) or getattr(
-                warnings, "_filters_mutated_lock_held", None
-            )
-            if mutated is not None:
-                mutated()
-        for path in list(sys.path_importer_cache):
-            if below(path, root):
-                del sys.path_importer_cache[path]
-
-
-def below(path, root):
-    return path in ("", root) or path.startswith(root + os.sep)
-
-
 def become(command, start, root):
     """Turn this forked child into a fresh `python -m pytest`, up to the start of pytest itself."""
     try:
@@ -437,6 +161,31 @@ def become(command, start, root):
         numpy.seed()
     if "tempfile" in sys.modules:
         sys.modules["tempfile"].__dict__["tempdir"] = None
+
+
+def finish(program):
+    """Run the program and end the process as the interpreter would, but leave its memory to the system:
+    taking apart all that is imported would cost as much as a small test."""
+    code = 0
+    try:
+        program()
+    except SystemExit as stop:
+        if stop.code is not None and not isinstance(stop.code, int):
+            print(stop.code, file=sys.stderr)
+            code = 1
+        else:
+            code = int(stop.code or 0)
+    # Anything else leaves through the interpreter itself.
+    if "threading" in sys.modules:
+        sys.modules["threading"]._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not getattr(stream, "closed", False):
+            try:
+                stream.flush()
+            except Exception:
+                code = 120
+    os._exit(code & 0xFF)
 
 
 def main():
@@ -481,8 +230,9 @@ def main():
     command = server.serve()
     if command is not None:
         become(command, start, root)
+        server.compiled.install()
         del server, channel, config
-        runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+        finish(lambda: runpy.run_module("pytest", run_name="__main__", alter_sys=True))
 
 
 if __name__ == "__main__":
