@@ -41,11 +41,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"agent-ls {__version__}")
         return 0
-    from agent_ls.cli.app import run
+    try:
+        from agent_ls.cli.app import run
 
-    code = run(arguments)
-    if argv is None:
-        _leave_llama_behind(code)
+        code = run(arguments)
+        if argv is None:
+            _leave_llama_behind(code)
+    except KeyboardInterrupt:  # while modules were loaded, or after all was done
+        sys.stderr.write("cancelled\n")
+        code = 130
+    if argv is None and code == 130:  # a second Ctrl-C must not make a traceback of the last moments
+        import signal
+
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     return code
 
 

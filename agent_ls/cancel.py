@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 from agent_ls.errors import Cancelled
 
-
 _SLICE_S = 0.2
 
 

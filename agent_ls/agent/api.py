@@ -239,8 +239,7 @@ def _go_on(
     if end is not None and end.data["branch"]:
         branch = end.data["branch"]
     best = _best_tree(info.events_path)
-    if end is None:  # killed: its worktree is still there
-        Worktree.discard(repo, info.events_path.parent / "tree")
+    Worktree.discard(repo, info.events_path.parent / "tree")  # left by a kill or a hasty stop
     tip = None
     if repo.branch_exists(branch):
         tip = repo.resolve(f"refs/heads/{branch}")
@@ -308,12 +307,25 @@ def clean(session_id: str | None = None, *, everything: bool = False) -> list[st
             continue
         resumable = info.verdict in (Verdict.HANDED_OVER, Verdict.BUDGET, Verdict.CANCELLED)
         if resumable and not (everything or session_id):
+            _remove_copy(info)
             continue
         if _remove(info, keep_progress=not (everything or session_id)):
             removed.append(info.id)
     if session_id is None:
         removed += _remove_beginnings()
     return removed
+
+
+def _remove_copy(info: SessionInfo) -> None:
+    """Remove the files that a session left in its worktree when there was no time for it."""
+    tree = info.events_path.parent / "tree"
+    if not tree.exists():
+        return
+    try:
+        with lock_session(tree.parent, tries=3):
+            Worktree.discard(Repository.discover(Path(info.repo)), tree)
+    except AgentLsError:
+        return  # it is gone on with just now, or the repository is not there: `clean --all` removes all
 
 
 def _remove_beginnings() -> list[str]:

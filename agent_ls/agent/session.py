@@ -120,8 +120,7 @@ class Session:
         """Remove what only a running session needs; the event file stays."""
         try:
             self.quick.close()
-            within = _REMOVAL_S if self.cancel.cancelled else None
-            if not self.worktree.remove(within):
+            if not self.worktree.remove(_patience(self.cancel)):
                 self.note("the session's copy is large: `agent-ls clean` removes the rest of it")
             shutil.rmtree(self.directory / "scratch", ignore_errors=True)
         finally:
@@ -189,6 +188,7 @@ def open_session(
     directory = sessions_root() / session_id
     _refuse_inside(repo, directory)
     undo: list[Callable[[], object]] = []
+    closing: list[Callable[[], None]] = []
     try:
         try:
             (directory / "scratch").mkdir(parents=True)
@@ -199,7 +199,7 @@ def open_session(
             ) from error
         undo.append(lambda: shutil.rmtree(directory, ignore_errors=True))
         lock = lock_session(directory)
-        undo.append(lock.close)
+        closing.append(lock.close)
         snapshot = take_snapshot(repo.until(cancel), directory / "scratch", settings.base)
         cancel.raise_if_cancelled()
         branch = settings.branch or branch_name(task)
@@ -210,7 +210,7 @@ def open_session(
             directory / "events.jsonl",
             make_redactor([settings.api_key or ""], keep=[str(repo.root), branch, task.title, *task.tests]),
         )
-        undo.append(log.close)
+        closing.append(log.close)
         log.listen(on_event)
         log.append(
             "session_started",
@@ -229,7 +229,7 @@ def open_session(
             version=__version__,
         )
         # After the event: a session that is killed from here on can be found, resumed and cleaned.
-        undo.append(lambda: Worktree.discard(repo, directory / "tree"))
+        undo.append(lambda: Worktree.discard(repo, directory / "tree", _patience(cancel)))
         worktree = Worktree.create(repo, snapshot, directory / "tree", cancel)
         return _assemble(
             session_id,
@@ -248,12 +248,24 @@ def open_session(
             tip or snapshot.commit,
         )
     except BaseException:
-        for step in reversed(undo):
-            try:
-                step()
-            except Exception:  # the first error is the one to report
-                continue
+        _take_back(undo)
+        for close in reversed(closing):
+            close()
         raise
+
+
+def _take_back(undo: Sequence[Callable[[], object]]) -> None:
+    """Undo the last step first. One that could not end in time (False) leaves the rest to `clean`."""
+    for step in reversed(undo):
+        try:
+            if step() is False:
+                return
+        except Exception:  # the first error is the one to report
+            continue
+
+
+def _patience(cancel: CancelToken) -> float | None:
+    return _REMOVAL_S if cancel.cancelled else None
 
 
 def _refuse_inside(repo: Repository, directory: Path) -> None:

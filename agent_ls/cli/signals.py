@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks for a stop, the second leaves at once."""
+"""Ctrl-C and SIGTERM: the first asks for a stop, the second kills what runs and leaves at once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from agent_ls.cancel import CancelToken
+from agent_ls.sandbox._descendants import kill_all
 
 _SHOW_CURSOR = b"\x1b[?25h"
 
@@ -21,6 +22,7 @@ def cancel_on_signals() -> Iterator[CancelToken]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         if token.cancelled:
+            kill_all()
             if sys.stderr.isatty():
                 os.write(2, _SHOW_CURSOR + b"\n")
             os._exit(130)

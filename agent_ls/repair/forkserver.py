@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import selectors
 import shutil
 import time
@@ -51,7 +52,7 @@ class ForkServer:
         }
         (scratch / "config.json").write_text(json.dumps(config), encoding="utf-8")
         # Opened for both, so that neither side waits for the other; its death is seen by poll().
-        self._commands = os.open(scratch / "commands", os.O_RDWR)
+        self._commands = os.open(scratch / "commands", os.O_RDWR | os.O_NONBLOCK)
         self._replies = os.open(scratch / "replies", os.O_RDWR | os.O_NONBLOCK)
         self._rest = b""
         self._selector = selectors.DefaultSelector()
@@ -68,7 +69,7 @@ class ForkServer:
         self._bases[path] = name
 
     def submit(self, command: Message) -> int:
-        """Queue a command; its reply carries the id that is returned."""
+        """Queue a command; its reply carries the id that is returned. Raises ServerDied."""
         self._next += 1
         message = {**command, "id": self._next, "bases": self._bases}
         self._send(message)
@@ -78,7 +79,15 @@ class ForkServer:
     def _send(self, message: Message) -> None:
         data = json.dumps(message).encode("utf-8") + b"\n"
         while data:
-            data = data[os.write(self._commands, data) :]
+            try:
+                data = data[os.write(self._commands, data) :]
+            except BlockingIOError:  # it does not read: busy, hanging in the project's code, or gone
+                if self._process.poll() is not None:
+                    raise self._died() from None
+                select.select([], [self._commands], [], 0.2)
+
+    def _died(self) -> ServerDied:
+        return ServerDied(str(getattr(self._process.poll(), "output", ""))[-2000:])
 
     def read(self, timeout: float) -> list[Message]:
         """Replies that arrive within `timeout` seconds. Raises ServerDied."""
@@ -92,7 +101,7 @@ class ForkServer:
                 found = self._available()
                 if found:
                     return found
-                raise ServerDied(str(getattr(self._process.poll(), "output", ""))[-2000:])
+                raise self._died()
             left = end - time.monotonic()
             if left <= 0:
                 return []
@@ -111,7 +120,7 @@ class ForkServer:
     def close(self) -> None:
         """Stop the server and everything it started; the scratch folder is removed."""
         with contextlib.suppress(OSError):
-            self._send({"op": "quit"})
+            os.write(self._commands, b'{"op": "quit"}\n')  # at once or not at all: it is killed otherwise
         end = time.monotonic() + 0.3
         while self._process.poll() is None and time.monotonic() < end:
             time.sleep(0.01)

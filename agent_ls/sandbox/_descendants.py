@@ -32,6 +32,34 @@ def become_subreaper() -> None:
     _subreaper = True
 
 
+def kill_all() -> None:
+    """End every process below ours: runs are killed, helpers (git) asked, so that they remove their locks.
+
+    For a signal handler that is about to leave: takes no lock, imports nothing, waits for nothing.
+    """
+    runs = list(_active)
+    for pid in runs:
+        _signal_group(pid, signal.SIGKILL)
+    for child in _children(os.getpid()):
+        if child not in runs and _marker_of(child) is None:
+            _signal_group(child, signal.SIGTERM)
+            continue
+        pending = [child]
+        while pending:
+            pid = pending.pop()
+            pending += _children(pid)
+            _signal_all([pid], signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError, ValueError):
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with open(f"/proc/{pid}/task/{task}/children") as file:  # noqa: PTH123
+                found += map(int, file.read().split())
+    return found
+
+
 class DescendantTracker:
     """Ends one run: its process group, its descendants, and the orphans that carry its marker."""
 

@@ -7,7 +7,6 @@ installs lead to the agent's copy; everything else is read-only, hidden or priva
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import shutil
 import sys
@@ -18,7 +17,7 @@ from typing import Literal, Protocol
 from attrs import evolve, frozen
 
 from agent_ls.cancel import CancelToken
-from agent_ls.errors import UsageError
+from agent_ls.errors import Cancelled, UsageError
 from agent_ls.sandbox import process
 from agent_ls.sandbox._bwrap import SCRATCH, HeldLaunch, arguments
 from agent_ls.sandbox._limits import Watchdog, apply_limits
@@ -93,23 +92,30 @@ class Sandbox(Protocol):
         """The host path of what a confined process calls `path`."""
 
 
-@functools.lru_cache(maxsize=4)
-def choose(mode: Literal["auto", "bwrap", "off"] = "auto") -> Sandbox:
+_working: list[BwrapSandbox] = []
+"""The one that was found, so that it is tried once only."""
+
+
+def choose(mode: Literal["auto", "bwrap", "off"] = "auto", cancel: CancelToken | None = None) -> Sandbox:
     """The sandbox for a mode; "auto" and "bwrap" need a bubblewrap that really works here.
 
-    Raises UsageError, with the cause and the remedy, when there is none: never a silent downgrade.
+    Raises UsageError, with the cause and the remedy, when there is none: never a silent downgrade; and
+    Cancelled.
     """
     if mode == "off":
         return NoSandbox()
+    if _working:
+        return _working[0]
     if not sys.platform.startswith("linux"):
         raise UsageError(
             f"no sandbox is available on {sys.platform}", "Pass --no-sandbox to run without one."
         )
     causes = []
     for program in _candidates():
-        cause = probe(program)
+        cause = probe(program, cancel)
         if cause is None:
-            return BwrapSandbox(program)
+            _working.append(BwrapSandbox(program))
+            return _working[0]
         causes.append(f"{program}: {cause}")
     raise UsageError("the sandbox can't be used: " + ("; ".join(causes) or "bwrap was not found"), _REMEDY)
 
@@ -127,15 +133,21 @@ def _candidates() -> Iterator[str]:
         return
 
 
-def probe(program: str) -> str | None:
-    """None when this bwrap can make all the namespaces we need here, else why not."""
+def probe(program: str, cancel: CancelToken | None = None) -> str | None:
+    """None when this bwrap can make all the namespaces we need here, else why not. Raises Cancelled."""
     argv = [program, "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "--unshare-ipc"]
     argv += ["--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc", "--die-with-parent", "--new-session"]
     for folder in (sys.base_prefix, sys.prefix):  # our interpreter may lie below /tmp
         argv += ["--ro-bind", folder, folder]
     result = process.run(
-        [*argv, "--", sys.executable, "-I", "-S", "-c", "pass"], cwd="/", env={"PATH": os.defpath}, timeout=15
+        [*argv, "--", sys.executable, "-I", "-S", "-c", "pass"],
+        cwd="/",
+        env={"PATH": os.defpath},
+        timeout=15,
+        cancel=cancel,
     )
+    if result.cancelled:
+        raise Cancelled
     if result.exit_code == 0:
         return None
     if result.timed_out:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shutil
@@ -12,7 +11,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from agent_ls.errors import EnvBroken, UsageError
+from agent_ls.cancel import CancelToken
+from agent_ls.errors import Cancelled, EnvBroken, UsageError
 from agent_ls.sandbox.environment import scrubbed_env
 
 _REMEDY = "Name the interpreter with `interpreter` in [tool.agent-ls], or AGENT_LS_INTERPRETER."
@@ -38,13 +38,17 @@ class Facts:
 
 
 def find_interpreter(
-    repo: Path, configured: str | None, named: str | None, launcher: str | None = None
+    repo: Path,
+    configured: str | None,
+    named: str | None,
+    launcher: str | None = None,
+    cancel: CancelToken | None = None,
 ) -> Interpreter:
     """The interpreter for the checkout `repo`.
 
     Order: settings, the one the command names, the active environment, environments in the checkout, those
     that uv, poetry, hatch and pdm keep elsewhere, tox's, `python3` on PATH, our own. Raises UsageError when a
-    configured one does not exist and EnvBroken when there is none at all.
+    configured one does not exist, EnvBroken when there is none at all, and Cancelled.
     """
     if configured:
         path = _executable(configured, repo)
@@ -63,7 +67,7 @@ def find_interpreter(
     for name in dict.fromkeys([named or "python3", "python3", "python"]):
         found = shutil.which(name)
         if found is not None:
-            real = _behind_shim(Path(found), repo)
+            real = _behind_shim(Path(found), repo, cancel)
             if real is not None:
                 return Interpreter(str(real), f"{name} on PATH is {real}", _venv_of(str(real)))
     if sys.executable:
@@ -161,7 +165,7 @@ def _venv_of(path: str) -> Path | None:
     return folder if (folder / "pyvenv.cfg").is_file() else None
 
 
-def _behind_shim(path: Path, repo: Path) -> Path | None:
+def _behind_shim(path: Path, repo: Path, cancel: CancelToken | None) -> Path | None:
     """A pyenv shim is a shell script that needs pyenv's state: ask the interpreter where it really is."""
     if "shims" not in path.parts:
         return path
@@ -172,7 +176,10 @@ def _behind_shim(path: Path, repo: Path) -> Path | None:
         cwd=repo,
         env={**scrubbed_env(("PYENV_VERSION", "PYENV_ROOT", "ASDF_DATA_DIR", "MISE_DATA_DIR"))},
         timeout=20,
+        cancel=cancel,
     )
+    if result.cancelled:
+        raise Cancelled
     lines = result.output.strip().splitlines()
     if result.exit_code == 0 and lines and Path(lines[-1]).is_file():
         return Path(lines[-1])
@@ -199,20 +206,33 @@ print("\\n" + json.dumps({
 """
 
 
-def probe_interpreter(found: Interpreter) -> Facts:
-    """Ask the interpreter for its version, pytest's version and its folders. Raises EnvBroken."""
-    return _probe(found.path)
+_probed: dict[str, Facts] = {}
 
 
-@functools.lru_cache(maxsize=32)
-def _probe(path: str) -> Facts:
+def probe_interpreter(found: Interpreter, cancel: CancelToken | None = None) -> Facts:
+    """Ask the interpreter, once, for its version, pytest's version and its folders.
+
+    Raises EnvBroken and Cancelled.
+    """
+    if found.path not in _probed:
+        _probed[found.path] = _probe(found.path, cancel)
+    return _probed[found.path]
+
+
+def _probe(path: str, cancel: CancelToken | None) -> Facts:
     from agent_ls.sandbox import process
 
     # In the root folder, so that no file of the project is imported in place of a standard module.
     env = {name: value for name, value in scrubbed_env().items() if not name.startswith("PYTHON")}
     result = process.run(
-        [path, "-c", _PROBE], cwd="/", env={**env, "PYTHONDONTWRITEBYTECODE": "1"}, timeout=60
+        [path, "-c", _PROBE],
+        cwd="/",
+        env={**env, "PYTHONDONTWRITEBYTECODE": "1"},
+        timeout=60,
+        cancel=cancel,
     )
+    if result.cancelled:
+        raise Cancelled
     try:
         data = json.loads(result.output.strip().splitlines()[-1])
     except (ValueError, IndexError):

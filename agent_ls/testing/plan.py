@@ -7,6 +7,7 @@ from typing import Literal
 
 from attrs import field, frozen
 
+from agent_ls.cancel import CancelToken
 from agent_ls.errors import EnvBroken
 from agent_ls.settings import Settings
 from agent_ls.testing._commands import Recognised, recognise
@@ -35,11 +36,11 @@ class TestPlan:
     """For a command: the arguments that make it write JUnit XML, `{junit}` standing for the file."""
 
 
-def find_plan(root: Path, repo_root: Path, settings: Settings) -> TestPlan:
+def find_plan(root: Path, repo_root: Path, settings: Settings, cancel: CancelToken | None = None) -> TestPlan:
     """The plan for the tree at `root`, a copy of the checkout `repo_root` (whose venvs are used).
 
     Order: the configured command, else what the tree's files say. Raises EnvBroken when there are no tests or
-    the interpreter can't run them, with the remedy.
+    the interpreter can't run them, with the remedy; and Cancelled.
     """
     reasons: list[str] = []
     command = settings.test_command
@@ -54,9 +55,9 @@ def find_plan(root: Path, repo_root: Path, settings: Settings) -> TestPlan:
         reasons.append(why)
         recognised = Recognised(detected, None, ())
         named = None
-    found = find_interpreter(repo_root, settings.interpreter, named, recognised.launcher)
+    found = find_interpreter(repo_root, settings.interpreter, named, recognised.launcher, cancel)
     reasons.append(found.reason)
-    facts = probe_interpreter(found)
+    facts = probe_interpreter(found, cancel)
     kind = recognised.kind
     if kind == "pytest" and facts.pytest is None:
         if not command and not _needs_pytest(root):

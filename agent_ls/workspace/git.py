@@ -15,6 +15,7 @@ from pathlib import Path
 
 from attrs import evolve, field, frozen
 
+from agent_ls.cancel import CancelToken
 from agent_ls.errors import AgentLsError, UsageError
 from agent_ls.sandbox.process import run_helper
 
@@ -92,13 +93,17 @@ def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _run(
-    cwd: Path, args: tuple[str, ...], env: Mapping[str, str] | None = None, input: bytes | None = None
+    cwd: Path,
+    args: tuple[str, ...],
+    env: Mapping[str, str] | None = None,
+    input: bytes | None = None,
+    cancel: CancelToken | None = None,
 ) -> GitResult:
     argv = ["git"]
     for key, value in _OVERRIDES.items():
         argv += ["-c", f"{key}={value}"]
     try:
-        done = run_helper([*argv, *args], cwd=cwd, env=_environment(env), input=input)
+        done = run_helper([*argv, *args], cwd=cwd, env=_environment(env), input=input, cancel=cancel)
     except FileNotFoundError as error:
         if not cwd.is_dir():
             raise GitError(f"the directory {cwd} is gone") from error
@@ -142,6 +147,7 @@ class Repository:
     filters: frozenset[str] = field(default=frozenset(), repr=False, eq=False)
     """Names of the clean and smudge filters that the user has set up; none of them is run."""
     _settings: Mapping[str, str] = field(factory=dict, repr=False, eq=False)
+    _cancel: CancelToken | None = field(default=None, repr=False, eq=False)
 
     @classmethod
     def discover(cls, path: Path) -> Repository:
@@ -190,6 +196,10 @@ class Repository:
         """The same repository with one more setting overridden in every call."""
         return evolve(self, settings={**self._settings, key: value})
 
+    def until(self, cancel: CancelToken | None) -> Repository:
+        """The same repository; a running command ends, and Cancelled is raised, once `cancel` is set."""
+        return evolve(self, cancel=cancel)
+
     def git(
         self,
         *args: str,
@@ -207,7 +217,7 @@ class Repository:
             variables[f"GIT_CONFIG_VALUE_{number}"] = value
         if isinstance(input, str):
             input = encode(input)
-        result = _run(self.root, args, {**variables, **(env or {})}, input)
+        result = _run(self.root, args, {**variables, **(env or {})}, input, self._cancel)
         if check and result.returncode != 0:
             raise GitError(
                 f"git {args[0]} failed (exit {result.returncode}): {result.stderr.strip() or 'no message'}"

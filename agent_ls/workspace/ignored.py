@@ -15,6 +15,7 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
+from agent_ls.cancel import CancelToken
 from agent_ls.errors import AgentLsError
 from agent_ls.workspace.git import Repository, split_z
 from agent_ls.workspace.paths import is_secret_path
@@ -54,6 +55,7 @@ class _Carrier:
     target: Path
     bytes_left: int
     files_left: int
+    cancel: CancelToken = field(factory=CancelToken)
     readonly: list[Path] = field(factory=list)
     copied: list[str] = field(factory=list)
     left_out: list[tuple[str, str]] = field(factory=list)
@@ -87,6 +89,7 @@ class _Carrier:
         return None if place.is_symlink() or place.is_file() else place
 
     def _copy(self, path: str) -> bool:
+        self.cancel.raise_if_cancelled()
         place = self._place(path)
         if place is None:
             return False
@@ -99,12 +102,14 @@ class _Carrier:
         return True
 
 
-def bring(repo: Repository, target: Path) -> IgnoredContent:
+def bring(repo: Repository, target: Path, cancel: CancelToken | None = None) -> IgnoredContent:
     """Copy ignored content and populated submodules of `repo` into the worktree at `target`.
 
-    Nothing that the worktree holds already is overwritten.
+    Nothing that the worktree holds already is overwritten. Raises Cancelled.
     """
-    carrier = _Carrier(repo.root, target, MAX_COPIED_BYTES, MAX_COPIED_FILES)
+    cancel = cancel or CancelToken()
+    repo = repo.until(cancel)
+    carrier = _Carrier(repo.root, target, MAX_COPIED_BYTES, MAX_COPIED_FILES, cancel)
     for path in _gitlinks(repo):
         _bring_submodule(carrier, repo, path)
     raw = repo.git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", text=False)
@@ -176,6 +181,7 @@ def _walk(carrier: _Carrier, top: str) -> list[str] | None:
     bound: list[str] = []
     size = 0
     for folder, folders, names in os.walk(carrier.source / top):
+        carrier.cancel.raise_if_cancelled()
         rel = Path(folder).relative_to(carrier.source).as_posix()
         for name in list(folders):
             path = f"{rel}/{name}"

@@ -20,6 +20,7 @@ from typing import Literal
 
 from attrs import frozen
 
+from agent_ls.cancel import CancelToken
 from agent_ls.errors import UsageError
 from agent_ls.workspace.git import GitError, Repository, encode, split_z
 from agent_ls.workspace.ignored import IgnoredContent, bring
@@ -66,26 +67,29 @@ class Worktree:
         self._env = {"GIT_INDEX_FILE": str(admin / _INDEX)}
 
     @classmethod
-    def create(cls, repo: Repository, snapshot: Snapshot, path: Path) -> Worktree:
+    def create(
+        cls, repo: Repository, snapshot: Snapshot, path: Path, cancel: CancelToken | None = None
+    ) -> Worktree:
         """A new worktree with the files of `snapshot` at `path`, which must be free or an empty directory.
 
-        Raises UsageError when it is not, or when it would lie inside the repository's tree or around it.
+        Raises UsageError when it is not, or when it would lie inside the repository's tree or around it, and
+        Cancelled (`discard` removes what was begun).
         """
-        return cls._create(repo, snapshot.commit, path)
+        return cls._create(repo, snapshot.commit, path, cancel)
 
     @classmethod
-    def _create(cls, repo: Repository, base: str, path: Path) -> Worktree:
+    def _create(cls, repo: Repository, base: str, path: Path, cancel: CancelToken | None = None) -> Worktree:
         path = _outside(repo, path)
         if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
             raise UsageError(f"{path} exists already", "Choose another state directory or session.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        _add(repo, path, base)
+        _add(repo.until(cancel), path, base)
         admin = _find_admin(repo, path)
         if admin is None:
             raise GitError(f"git made no worktree at {path}")
         (admin / "locked").write_text(LOCK_REASON + "\n", encoding="utf-8")
         tree = cls(repo, path, base, admin)
-        tree._populate(base)
+        tree._populate(base, cancel)
         return tree
 
     @classmethod
@@ -102,10 +106,14 @@ class Worktree:
         return cls._create(repo, repo.resolve(base), path)
 
     @classmethod
-    def discard(cls, repo: Repository, path: Path) -> None:
-        """Remove whatever is left of a worktree at `path`, and git's record of it. Never fails on absence."""
+    def discard(cls, repo: Repository, path: Path, within: float | None = None) -> bool:
+        """Remove whatever is left of a worktree at `path`, and git's record of it. Never fails on absence.
+
+        With `within` (seconds), False when not all files could be removed in time; a later call does.
+        """
         path = _outside(repo, path)
-        remove_tree(path)
+        if not remove_tree(path, within):
+            return False
         while (admin := _find_admin(repo, path)) is not None:
             remove_tree(admin)
         _remove_beginnings(repo, path)
@@ -114,10 +122,12 @@ class Worktree:
             (repo.common_dir / "worktrees").rmdir()
         except OSError:
             pass
+        return True
 
-    def remove(self) -> None:
-        """Delete the files and git's record of the worktree, whatever state they are in. Repeatable."""
-        type(self).discard(self._user, self.path)
+    def remove(self, within: float | None = None) -> bool:
+        """Delete the files and git's record of the worktree, whatever state they are in. Repeatable; see
+        `discard`."""
+        return type(self).discard(self._user, self.path, within)
 
     def write_tree(self) -> str:
         """The files as a tree: tracked ones and new ones that are not ignored, secret-looking or huge.
@@ -247,9 +257,10 @@ class Worktree:
             skip=lambda path: path in files or path.startswith(folders),
         )  # fmt: skip
 
-    def _populate(self, base: str) -> None:
+    def _populate(self, base: str, cancel: CancelToken | None) -> None:
         """Write the files of `base`, as sparsely as the user's tree."""
-        Repository.at(self.path, self._admin, self._repo.common_dir).git("read-tree", "--reset", "-u", base)
+        sparse = Repository.at(self.path, self._admin, self._repo.common_dir).until(cancel)
+        sparse.git("read-tree", "--reset", "-u", base)
         shutil.copy2(self._admin / "index", self._admin / _INDEX)
         self._show_present()
         self._show_filtered()
@@ -363,12 +374,12 @@ class Worktree:
             link.write_bytes(wanted)
 
 
-def bring_ignored(repo: Repository, worktree: Worktree) -> IgnoredContent:
+def bring_ignored(repo: Repository, worktree: Worktree, cancel: CancelToken | None = None) -> IgnoredContent:
     """Bring ignored content that tests may need, and submodules, from the user's tree; see `ignored`.
 
-    What is copied never becomes part of a tree, and `reset_to` leaves it alone.
+    What is copied never becomes part of a tree, and `reset_to` leaves it alone. Raises Cancelled.
     """
-    content = bring(repo, worktree.path)
+    content = bring(repo, worktree.path, cancel)
     worktree.note_brought(content)
     return content
 

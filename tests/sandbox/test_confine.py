@@ -254,7 +254,7 @@ def test_choose_names_cause_and_remedy(tmp_path: Path, monkeypatch: pytest.Monke
     broken.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2; exit 1\n")
     broken.chmod(0o755)
     monkeypatch.setattr(confine, "_candidates", lambda: iter([str(broken)]))
-    choose.cache_clear()
+    confine._working.clear()
     try:
         with pytest.raises(UsageError, match=r"No permissions to create new namespace(.|\n)*--no-sandbox"):
             choose("auto")
@@ -263,7 +263,7 @@ def test_choose_names_cause_and_remedy(tmp_path: Path, monkeypatch: pytest.Monke
             choose("bwrap")
         assert isinstance(choose("off"), NoSandbox)
     finally:
-        choose.cache_clear()
+        confine._working.clear()
 
 
 def test_choose_finds_a_working_one() -> None:
