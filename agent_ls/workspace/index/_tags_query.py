@@ -14,17 +14,17 @@ from agent_ls.workspace.grammars import grammar
 if TYPE_CHECKING:
     from tree_sitter import Language, Query
 
-IMPORT, OUTER, SCOPE, CONTAINER = "import", "outer", "scope", "container"
+IMPORT, OUTER, SCOPE, CONTAINER, CLOSURE = "import", "outer", "scope", "container", "closure"
 """What a pattern of the definitions' query finds besides definitions (whose patterns are named by kind)."""
 
 
 @frozen
 class TagQueries:
     """A language's compiled queries. `kinds` names what each pattern of `definitions` finds: a kind of
-    symbol, or one of IMPORT, OUTER, SCOPE, CONTAINER; `captures` is the name of each pattern's outermost
-    capture, and `plain` tells those that capture nothing else but @name and @body. `nested` (the query marks
-    scopes): run scope by scope, near their roots only. `refused` are the patterns that the installed grammar
-    lacks nodes for."""
+    symbol, or one of IMPORT, OUTER, SCOPE, CONTAINER, CLOSURE; `captures` is the name of each pattern's
+    outermost capture, and `plain` tells those that capture nothing else but @name and @body. `nested` (the
+    query marks scopes): run scope by scope, near their roots only. `refused` are the patterns that the
+    installed grammar lacks nodes for."""
 
     definitions: Query | None
     kinds: tuple[str, ...]
@@ -65,7 +65,7 @@ def _is_reference(pattern: str) -> bool:
 
 def _outermost(pattern: str) -> str:
     """The capture that tells what a pattern is about."""
-    found = re.search(r"@(definition\.\w+|import\b|outer\b|scope\b|container\b)", pattern)
+    found = re.search(r"@(definition\.\w+|import\b|outer\b|scope\b|container\b|closure\b)", pattern)
     if found is None:
         raise ValueError(f"a pattern without a purpose: {pattern}")
     return found[1]

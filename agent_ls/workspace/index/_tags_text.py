@@ -43,7 +43,7 @@ def shape(
 ) -> Shape | None:
     """What the name at `start` to `end` defines, or None when it is no symbol. `inside` is the kind of the
     nearest definition around it ("" at the top): values inside functions are no symbols."""
-    if inside in FUNCTIONS and kind in _VALUES:
+    if kind in _VALUES and (inside in FUNCTIONS or (kind == "variable" and inside in _VALUES)):
         return None
     raw = source[start:end]
     if language == "python":
@@ -57,6 +57,8 @@ def shape(
         if not name:
             return None
     if owner_end:
+        if name == "exports" and source[owner_start:owner_end] == b"module":
+            return None
         named = _owner(source[owner_start:owner_end])
         owners = f"{named}.{owners}" if named and owners else named or owners
     if kind == "function":
@@ -234,12 +236,19 @@ _MACRO = re.compile(
     rb"|(?<=\bstruct )[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?(?= +[A-Za-z_]\w*\s*(?:final\s*)?[:{<])"
     rb"|(?<=\benum class )[A-Z][A-Z0-9_]{2,}(?= +[A-Za-z_])"
     rb"|^[ \t]*(?:[A-Z][A-Z0-9]*_)+(?:EXPORT|API|PUBLIC|NOINLINE|FORCE_INLINE|ALWAYS_INLINE|INLINE|EXTERN"
-    rb"|DEPRECATED|VISIBILITY|NORETURN|NODISCARD|HIDDEN)(?:\([^()\n]*\))?(?=[ \t]+[\w:\[])",
+    rb"|DEPRECATED|VISIBILITY|NORETURN|NODISCARD|HIDDEN)(?:\([^()\n]*\))?(?=[ \t]+[\w:\[])"
+    rb"|^[A-Z][A-Z0-9_]{3,}(?:[ \t]*\([^()\n]*(?:\n[^()\n]*){0,3}\))?(?=[ \t]*\r?\n(?!\{))",
     re.MULTILINE,
 )
+_NO_BREAK = re.compile(rb"[^\n]")
 
 
 def without_macros(source: bytes) -> bytes:
-    """C++ with the macros blanked that stand where only attributes may: the grammar takes them for types
-    and loses the class behind them."""
-    return _MACRO.sub(lambda found: b" " * len(found[0]), source)
+    """C and C++ with the macros blanked that stand where only attributes may, or alone on a line: the grammar
+    takes them for types and loses what is behind them."""
+    return _MACRO.sub(lambda found: _NO_BREAK.sub(b" ", found[0]), source)
+
+
+def as_parsed(language: str, source: bytes) -> bytes:
+    """The text that the parser gets: as long as `source`, with the same line breaks."""
+    return without_macros(source) if language in ("c", "cpp") else source

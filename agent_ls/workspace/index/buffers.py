@@ -151,9 +151,11 @@ def _parse(language: str, text: bytes, old: _Parsed | None) -> _Parsed:
     when it starts from an older tree (about 1 of 300 random edits of broken code); so those are parsed
     anew.
     """
+    from agent_ls.workspace.index._tags_text import as_parsed
     from agent_ls.workspace.index.tags import parse_bytes
 
-    seen = _as_parsed(language, text)
+    # An edit may change bytes of what the parser gets that are far away from it.
+    seen = as_parsed(language, text)
     if old is not None and seen == old.seen:
         return _Parsed(text, seen, old.tree)
     if old is None or old.tree.root_node.has_error:
@@ -173,16 +175,6 @@ def _parse(language: str, text: bytes, old: _Parsed | None) -> _Parsed:
     if tree.root_node.has_error:
         tree = parse_bytes(language, text)
     return _Parsed(text, seen, tree)
-
-
-def _as_parsed(language: str, text: bytes) -> bytes:
-    """The text as the parser gets it: an edit may change bytes of it that are far away (see
-    `parse_bytes`)."""
-    if language != "cpp":
-        return text
-    from agent_ls.workspace.index._tags_text import without_macros
-
-    return without_macros(text)
 
 
 def changed_region(old: bytes, new: bytes) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ records. Their captures:
     @definition.<kind>  the node of a definition, with @name, and where they exist @body (its signature ends
                         where that starts) and @owner (a container that the definition names itself)
     @container          a node that encloses definitions but is none itself (Rust's impl), with @name
+    @closure            a function without a name: what it holds is no value of the container around
     @outer              decorators, export, template heads: the definition inside starts here
     @declarator         instead of @name: where the name is to be looked for (C)
     @head               the node that ends a signature, where there is no body to tell
@@ -21,15 +22,23 @@ from typing import TYPE_CHECKING
 
 from agent_ls.workspace.grammars import grammar
 from agent_ls.workspace.index._tags_imports import imports_of
-from agent_ls.workspace.index._tags_query import CONTAINER, IMPORT, OUTER, SCOPE, TagQueries, tag_queries
+from agent_ls.workspace.index._tags_query import (
+    CLOSURE,
+    CONTAINER,
+    IMPORT,
+    OUTER,
+    SCOPE,
+    TagQueries,
+    tag_queries,
+)
 from agent_ls.workspace.index._tags_text import (
     FUNCTIONS,
     Lines,
+    as_parsed,
     comment_above,
     docstring,
     shape,
     signature,
-    without_macros,
 )
 from agent_ls.workspace.index.records import Definition, FileTags, Import, Reference, ReferenceKind
 
@@ -48,8 +57,7 @@ def parse_bytes(language: str, source: bytes, old_tree: Tree | None = None) -> T
     would too, are blanked (offsets stay). Raises KeyError for an unknown language."""
     from tree_sitter import Parser
 
-    if language == "cpp":
-        source = without_macros(source)
+    source = as_parsed(language, source)
     # A parser of its own each time: they must not be shared between threads.
     parser = Parser(grammar(language))
     return parser.parse(source) if old_tree is None else parser.parse(source, old_tree)
@@ -125,7 +133,7 @@ def _search(queries: TagQueries, root: Node, source: bytes) -> tuple[list[_Raw],
             elif kind == SCOPE:
                 if nested and not (inner and not _mentions(source, start, end)):
                     work.append((node, inner))
-            elif kind == OUTER:
+            elif kind in (OUTER, CLOSURE):
                 raw.append((start, -end, pattern, 0, 0, 0, 0, 0))
             elif plain[pattern]:
                 body_start = 0
@@ -213,6 +221,11 @@ def _definitions(
             if end > outer_end:
                 outer_start, outer_end = start, end
             continue
+        if kind == CLOSURE:
+            while start >= around[-1][0]:
+                around.pop()
+            around.append((end, around[-1][1], "function", -1))
+            continue
         if name_start in names:
             continue
         names.add(name_start)
@@ -223,6 +236,8 @@ def _definitions(
         beside = start == top[3] and end == top[0]
         if beside or (kind in _TAGGED and top[2] == "type" and top[3] >= 0):
             top = around[-2]
+        elif kind == "property" and top[2] == "constructor":
+            top = around[-2]  # a parameter that declares a property of the class
         container, inside = top[1], top[2]
         found = shape(language, kind, inside, source, name_start, name_end, owner_start, owner_end)
         if found is None:

@@ -9,7 +9,9 @@
 (preproc_def name: (identifier) @name) @definition.macro
 (preproc_function_def name: (identifier) @name) @definition.macro
 (declaration declarator: (init_declarator declarator: (_) @declarator)) @definition.variable
-(declaration declarator: [(identifier) (pointer_declarator) (array_declarator)
+(declaration declarator: [(identifier) (array_declarator)
+  (pointer_declarator declarator: [(identifier) (array_declarator)])
+  (pointer_declarator declarator: (pointer_declarator declarator: [(identifier) (array_declarator)]))
   (function_declarator declarator: (parenthesized_declarator))] @declarator) @definition.variable
 
 (preproc_include) @import

@@ -23,6 +23,7 @@
 (field_declaration_list (template_declaration
   (declaration declarator: [(function_declarator) (operator_cast)] @declarator) @definition.method))
 (field_declaration declarator: (_) @declarator) @definition.field
+(lambda_expression) @closure
 
 (template_declaration) @outer
 

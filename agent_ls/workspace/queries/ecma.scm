@@ -7,6 +7,9 @@
 (method_definition name: [(property_identifier) (private_property_identifier) (string)] @name
   body: (_) @body) @definition.method
 
+(method_definition name: (computed_property_name (string) @name) body: (_) @body) @definition.method
+[(arrow_function) (function_expression) (generator_function) (class_static_block)] @closure
+
 ; Functions and classes that are values of variables, fields and properties.
 (variable_declarator name: (identifier) @name
   value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)
@@ -35,6 +38,10 @@
 (assignment_expression
   left: (member_expression object: (identifier) @owner property: (property_identifier) @name)
   (#eq? @owner "exports")) @definition.variable
+
+(assignment_expression left: (identifier) @name
+  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)
+    (generator_function body: (_) @body)]) @definition.function
 
 (export_statement declaration: (_)) @outer
 

@@ -23,6 +23,8 @@
 (const_spec name: (identifier) @name) @definition.constant
 (var_spec name: (identifier) @name) @definition.variable
 
+(func_literal) @closure
+
 ((type_declaration . (type_spec) .) @outer)
 ((type_declaration . (type_alias) .) @outer)
 ((const_declaration . (const_spec) .) @outer)

@@ -23,6 +23,7 @@
 (property_declaration (multi_variable_declaration (variable_declaration . (identifier) @name))
   ) @definition.variable
 (type_alias type: (identifier) @name) @definition.type
+[(lambda_literal) (anonymous_initializer) (anonymous_function)] @closure
 
 (import) @import
 

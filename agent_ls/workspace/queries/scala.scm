@@ -23,6 +23,7 @@
 (var_declaration name: (identifier) @name) @definition.variable
 (given_definition name: (identifier) @name) @definition.variable
 (type_definition name: (type_identifier) @name) @definition.type
+[(block) (lambda_expression)] @closure
 
 (import_declaration) @import
 

@@ -20,6 +20,7 @@
 (property_declaration name: (pattern (pattern (simple_identifier) @name))) @definition.variable
 (enum_entry name: (simple_identifier) @name) @definition.member
 (typealias_declaration name: (type_identifier) @name) @definition.type
+(lambda_literal) @closure
 
 (import_declaration) @import
 
