@@ -1,8 +1,181 @@
+"""Sources that play to the tests: they look for the runner, know the tests' very literals, agree with everything.
+
+A net, not a proof: what a determined author hides only shows when the code is run.
+"""
+
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
+from agent_ls.guard.conduct import new_signs
+from agent_ls.guard.lines import new_lines, text_of
+from agent_ls.guard.literals import TestLiterals, special_cases
+from agent_ls.guard.model import File
 from agent_ls.guard.protected import Finding
+from agent_ls.guard.strength import Severity
+from agent_ls.guard.syntax import Stmt
 from agent_ls.guard.world import World
+from agent_ls.workspace.grammars import language_of
+from agent_ls.workspace.paths import is_test_config, is_test_path
+
+_RUN = re.compile(
+    r"PYTEST_CURRENT_TEST|PYTEST_VERSION|PYTEST_XDIST|['\"]_?pytest['\"]\s*(?:not )?in\s|sys\.modules.{0,20}['\"](?:_?pytest|unittest|nose)"
+    r"|['\"]unittest['\"]\s*(?:not )?in\s|NODE_TEST_CONTEXT|JEST_WORKER_ID|VITEST\w*\b|process\.env\.(?:TEST\b|MOCHA\w*|AVA\w*)"
+    r"|NODE_ENV\s*[=!]==?\s*['\"]test|['\"]test['\"]\s*[=!]==?\s*process\.env\.NODE_ENV|import\.meta\.(?:vitest|env\.(?:TEST|VITEST))"
+    r"|testing\.Testing\(\)|flag\.Lookup\(\"test\.|os\.Args\[0\].{0,30}\.test|HasSuffix\(os\.Args\[0\]|typeof (?:describe|jest|it|expect|vi)\b|globalThis\.(?:jest|describe|expect|it)\b"
+    r"|defined\?\((?:RSpec|Minitest|MiniTest|Test::Unit)|\$PROGRAM_NAME.*(?:rspec|test)|\$0.{0,20}(?:rspec|test)|Class\.forName\(\"org\.(?:junit|testng)"
+    r"|getStackTrace\(\).{0,80}|startsWith\(\"org\.junit|surefire\.|(?:RAILS|RACK|APP)_ENV['\"\])]*\s*==\s*['\"]test|Rails\.env\.test\?"
+    r"|AppDomain\.CurrentDomain.{0,80}(?:xunit|nunit|test)|Environment\.StackTrace|xunit\.|testhost|RUST_TEST|CARGO_TARGET_TMPDIR|NEXTEST"
+    r"|current_exe\(\).{0,60}|cfg!\(test\)|thread::current\(\)\.name\(\)|(?:argv|orig_argv)(?:\[0\])?.{0,30}(?:py\.?test|unittest|jest|mocha)"
+    r"|['\"][^'\"]*\b(?:pytest|py\.test|unittest)\b[^'\"]*['\"]\s*in\s+|inspect\.stack\(\)|sys\._getframe\(|in_?test_?mode|IS_TEST\b|RUNNING_TESTS|TESTING['\"]",
+    re.IGNORECASE if False else 0,
+)
+_EQUAL = {"__eq__", "__ne__", "equals", "Equals", "==", "eq", "eql?", "__bool__", "__contains__", "operator ==", "__req__", "__lt__", "__le__",
+          "__gt__", "__ge__", "partial_cmp", "hashCode_never", "isEqual", "valueOf_never", "asymmetricMatch"}  # fmt: skip
+_COUNTERS = re.compile(
+    r"\b(\w*(?:call|count|seen|hit|invocation|attempt|times|nth|_n\b|tick|step|run)\w*)(?:\[[^\]]*\]|\.\w+)?\s*(?:\+=\s*1\b|\+\+|= \w+ \+ 1\b)|next\((\w*count\w*)\)|\b(\w*(?:call|count|seen|hit)\w*)\.(?:append|push|add|fetch_add)\("
+)
+_BESIDE = re.compile(
+    r"(?:^|/)(?:docs?|examples?|scripts?|tools?|benchmarks?|noxfile\.py|setup\.py|tasks\.py|\.github)(?:/|$)"
+)
 
 
 def review_sources(old: World, new: World, changed: list[str]) -> list[Finding]:
-    return []
+    """Findings about changed source files, tests aside."""
+    found: list[Finding] = []
+    literals = TestLiterals(old, new, changed)
+    for path in changed:
+        language = language_of(path)
+        if (
+            path not in new.all_paths
+            or language in (None, "json")
+            or is_test_path(path)
+            or is_test_config(path)
+        ):
+            continue
+        if _BESIDE.search(path):
+            continue
+        before, after = text_of(old, path), text_of(new, path)
+        if language == "rust":
+            before, after = (text.partition("#[cfg(test)]")[0] for text in (before, after))
+        found += _run_detected(path, before, after)
+        found += _counting(path, before, after)
+        parsed, was = new.parse(path), old.parse(path) if path in old.all_paths else None
+        if parsed is not None:
+            found += _equal(path, was, parsed)
+            found += special_cases(path, was, parsed, literals)
+        if path.endswith(".py"):
+            found += _signs(old, new, path, literals)
+    return found
+
+
+def _run_detected(path: str, before: str, after: str) -> list[Finding]:
+    found = []
+    for number, line in new_lines(before, after):
+        match = _RUN.search(line)
+        if match is None or match.group() in before:
+            continue
+        if match.group().startswith(
+            (
+                "getStackTrace",
+                "current_exe",
+                "inspect.stack",
+                "sys._getframe",
+                "Environment.Stack",
+                "thread::current",
+            )
+        ):
+            near = "\n".join(after.splitlines()[number - 1 : number + 4])
+            if not re.search(r"test|junit|spec|assert|xunit", near, re.IGNORECASE):
+                continue
+        text = f"the source looks whether it is being tested: {match.group().strip()[:80]}"
+        found.append(Finding("test-run-detected", "block", path, number, text, after=line.strip()[:200]))
+    return found
+
+
+def _functions(file: File | None) -> Iterator[Stmt]:
+    for stmt in file.stmts if file is not None else ():
+        for inner in stmt.walk():
+            if inner.kind == "func":
+                yield inner
+
+
+def _always_true(stmt: Stmt) -> bool:
+    body = [
+        s
+        for s in stmt.body
+        if not (s.kind == "expr" and s.exprs and s.exprs[0].op == "lit" and isinstance(s.exprs[0].value, str))
+    ]
+    if len(body) != 1 or body[0].kind not in ("return", "expr") or not body[0].exprs:
+        return False
+    result = body[0].exprs[0]
+    if result.op == "or":
+        return any(arg.op == "lit" and arg.value is True for arg in result.args)
+    return result.op == "lit" and result.value is True
+
+
+def _equal(path: str, before: File | None, after: File) -> list[Finding]:
+    had = {stmt.name for stmt in _functions(before) if stmt.name in _EQUAL and _always_true(stmt)}
+    found = []
+    for stmt in _functions(after):
+        if stmt.name in _EQUAL and stmt.name not in had and _always_true(stmt):
+            text = f"{stmt.name} is always true: whatever is compared with such an object, agrees"
+            found.append(Finding("comparison-always-true", "block", path, stmt.line, text))
+    return found
+
+
+def _counting(path: str, before: str, after: str) -> list[Finding]:
+    """Answers that depend on how often something was called, counted outside of any object."""
+    found = []
+    added = list(new_lines(before, after))
+    text = "\n".join(line for _, line in added)
+    for number, line in added:
+        match = _COUNTERS.search(line)
+        if match is None:
+            continue
+        word = next(group for group in match.groups() if group)
+        plain = re.escape(word)
+        outside = re.search(
+            rf"(?:^|\n)(?:\s*global .*\b{plain}\b|\s*nonlocal .*\b{plain}\b|(?:let |var |static |private static |const )?_?{plain}\b[^=\n()]*=\s*\S|\w+\.{plain} ?=|static.*\b{plain}\b)",
+            text,
+        )
+        in_object = re.search(rf"(?:self|this)\.{plain}\b|@{plain}\b", text)
+        asked = re.search(
+            rf"(?:if|elif|case|switch|match|\?|while|return)\b?[^\n]*\b{plain}\b[^\n]*(?:==|<|>|%|\bin\b|\[)|\[[^\]\n]*{plain}[^\]\n]*\]|(?:==|<=?|>=?|%)[^\n]*\b{plain}\b",
+            text,
+        )
+        if asked and (outside or in_object):
+            severity: Severity = "block" if outside and not in_object else "review"
+            message = f"what is returned depends on how often it was called ({word})"
+            found.append(
+                Finding("answers-by-call-count", severity, path, number, message, after=line.strip()[:200])
+            )
+            break
+    return found
+
+
+def _signs(old: World, new: World, path: str, literals: TestLiterals) -> list[Finding]:
+    before = old.tree.read(path) if path in old.all_paths else None
+    after = new.tree.read(path)
+    if after is None:
+        return []
+    found = []
+    for sign in new_signs(before, after, tests=literals.names, mentions=lambda word: _mentioned(old, word)):
+        severity: Severity = sign.severity
+        if sign.kind in ("source-knows-the-test-runner", "source-unusual-call"):
+            severity = "review" if sign.severity == "block" else "info"
+        found.append(Finding(sign.kind, severity, path, sign.line, sign.message))
+    return found
+
+
+def _mentioned(world: World, word: str) -> bool:
+    for path in sorted(world.all_paths)[:3000]:
+        if (
+            path.endswith(".py")
+            and not is_test_path(path)
+            and path != "setup.py"
+            and word in text_of(world, path)
+        ):
+            return True
+    return False
