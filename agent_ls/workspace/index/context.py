@@ -34,7 +34,7 @@ class Weights:
     passage: float = 1.0
     path: float = 0.5
     name: float = 0.5
-    spread: float = 0.2
+    spread: float = 0.35
     prior: float = 0.05
     recent: float = 0.1
     test: float = 0.25
@@ -183,10 +183,13 @@ def _spread(graph: Graph, evidence: dict[str, _Evidence], weights: Weights) -> N
         for score, path in best
     }
     ranks = pagerank(graph.links, teleport, start=graph.ranks, damping=0.5)
-    flow = [max(0.0, rank - 0.5 * _share(teleport, node)) for node, rank in enumerate(ranks)]
+    # What only starts at a file, or comes back from files that use nothing, is no vote for it.
+    lost = sum(rank for node, rank in enumerate(ranks) if graph.links.out[node] <= 0)
+    jump = (1.0 - 0.5 + 0.5 * lost) / sum(teleport.values())
+    flow = [max(0.0, rank - jump * teleport.get(node, 0.0)) for node, rank in enumerate(ranks)]
     top = max(flow)
     highest = max(graph.ranks)
-    if top <= 0:
+    if top <= 1e-4:
         return
     for node, share in enumerate(flow):
         if share < 0.02 * top:
@@ -199,10 +202,6 @@ def _spread(graph: Graph, evidence: dict[str, _Evidence], weights: Weights) -> N
     for path, item in evidence.items():
         if path in graph.number and item.score > 0:
             item.score += weights.prior * math.sqrt(graph.ranks[graph.number[path]] / highest)
-
-
-def _share(teleport: Mapping[int, float], node: int) -> float:
-    return teleport.get(node, 0.0) / sum(teleport.values())
 
 
 def _users(graph: Graph, node: int, teleport: Mapping[int, float], path: str) -> list[str]:
