@@ -16,7 +16,7 @@ SYMBOLS = {"classdef": "class", "funcdef": "function", "async_funcdef": "functio
 
 def kind_of(leaf):
     """The kind of symbol that a name defines; "" for a name that is bound but no symbol; None for a use."""
-    node = leaf.get_definition(include_setitem=True, import_name_always=True)
+    node = leaf.get_definition(import_name_always=True)
     if node is None or (node.type in ("funcdef", "classdef") and node.name is not leaf):
         return None if node is None else ""
     kind = SYMBOLS.get(node.type, "")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -27,7 +28,7 @@ from agent_ls.workspace.index.tags import tags
 
 # ctags' name of the language, the kinds compared, and our kinds that it has no counterpart of.
 CTAGS: dict[str, tuple[str, str, frozenset[str]]] = {
-    # It takes constants of functions for global ones, and knows no members of type literals.
+    # Of JavaScript, TypeScript and Kotlin it takes constants of functions for global ones.
     "javascript": ("JavaScript", "fcmgGSM", frozenset({"variable"})),
     "typescript": ("TypeScript", "fcigemnpGa", frozenset({"variable", "field"})),
     "go": ("Go", "fctvsimna", frozenset()),
@@ -39,7 +40,7 @@ CTAGS: dict[str, tuple[str, str, frozenset[str]]] = {
     "ruby": ("Ruby", "cfmSCAa", frozenset()),
     "php": ("PHP", "cdfitv", frozenset({"enum", "member"})),
     "bash": ("Sh", "fa", frozenset({"variable"})),
-    "kotlin": ("Kotlin", "icomTCv", frozenset({"enum", "member"})),
+    "kotlin": ("Kotlin", "icomT", frozenset({"field", "property", "variable", "member", "constructor"})),
 }
 
 Place = tuple[str, int]
@@ -99,7 +100,7 @@ def with_ctags(ctags: str, language: str, paths: list[Path]) -> Agreement:
         # Prototypes outside classes are no definitions to us, and anonymous things have made-up names.
         if tag["kind"] == "prototype" and tag.get("scopeKind") not in ("class", "struct", "union"):
             continue
-        if not tag["name"].startswith("__anon") and not tag["name"].startswith("AnonymousFunction"):
+        if not re.match(r"__anon|Anonymous|<lambda>", tag["name"]):
             theirs.setdefault(tag["path"], []).append(tag)
     result = Agreement()
     for path in paths:
@@ -111,8 +112,9 @@ def with_ctags(ctags: str, language: str, paths: list[Path]) -> Agreement:
 def plain(name: str) -> str:
     """A name without what tools write differently: qualifiers, quotes, blanks, sigils."""
     name = name.replace(" ", "").strip("'\"`").lstrip("#$:@")
-    if name.startswith("operator") or not name[:1].isidentifier():
-        return name
+    operator = re.match(r"(?:.*::)?operator(\W.*)", name)
+    if operator or not name[:1].isidentifier():
+        return operator[1] if operator else name
     return name.replace("::", ".").replace("\\", ".").rpartition(".")[2]
 
 

@@ -206,8 +206,8 @@ def test_searching_scope_by_scope_misses_nothing(source: str) -> None:
     full = _search(evolve(queries, nested=False), root, data)
     assert sorted(scoped[1]) == sorted(full[1])
     assert (
-        _definitions("python", queries, sorted(scoped[0]), data)[0]
-        == _definitions("python", queries, sorted(full[0]), data)[0]
+        _definitions("python", queries, sorted(scoped[0]), data, False)[0]
+        == _definitions("python", queries, sorted(full[0]), data, False)[0]
     )
 
 

@@ -46,6 +46,8 @@ def shape(
     if kind in _VALUES and (inside in FUNCTIONS or (kind == "variable" and inside in _VALUES)):
         return None
     raw = source[start:end]
+    if raw in _NO_NAMES and language in ("c", "cpp"):
+        return None
     if language == "python":
         if kind == "function" and inside == "class":
             kind = "method"
@@ -78,6 +80,8 @@ def shape(
     return kind, name, owners
 
 
+_NO_NAMES = frozenset((b"if", b"else", b"for", b"while", b"switch", b"return", b"catch", b"typedef", b"auto"))
+"""What broken C may make definitions of."""
 _EXTERN = re.compile(rb"\s*extern\b[^=\n]*$", re.MULTILINE)
 
 _CALL_OPERATOR = re.compile(r"operator ?\( ?\)")
@@ -231,22 +235,35 @@ def _short(text: str) -> str:
     return text if len(text) <= _DOC else text[:_DOC] + "…"
 
 
-_MACRO = re.compile(
-    rb"(?<=\bclass )[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?(?= +[A-Za-z_])"
-    rb"|(?<=\bstruct )[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?(?= +[A-Za-z_]\w*\s*(?:final\s*)?[:{<])"
-    rb"|(?<=\benum class )[A-Z][A-Z0-9_]{2,}(?= +[A-Za-z_])"
-    rb"|^[ \t]*(?:[A-Z][A-Z0-9]*_)+(?:EXPORT|API|PUBLIC|NOINLINE|FORCE_INLINE|ALWAYS_INLINE|INLINE|EXTERN"
-    rb"|DEPRECATED|VISIBILITY|NORETURN|NODISCARD|HIDDEN)(?:\([^()\n]*\))?(?=[ \t]+[\w:\[])"
-    rb"|^[A-Z][A-Z0-9_]{3,}(?:[ \t]*\([^()\n]*(?:\n[^()\n]*){0,3}\))?(?=[ \t]*\r?\n(?!\{))",
-    re.MULTILINE,
+# Each starts with a literal, which lets `re` skip quickly; group 1 is what goes.
+_MACROS = (
+    re.compile(rb"class ([A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)(?= +[A-Za-z_])"),
+    re.compile(rb"struct ([A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?)(?= +[A-Za-z_]\w*\s*(?:final\s*)?[:{<])"),
+    # MACRO_THAT_ASSIGN_OR_RETURN(type name, ...)
+    re.compile(
+        rb"ASSIGN\w*\((\s*(?:const\s+)?[a-z][\w:]*(?:<[^<>(),;]*(?:<[^<>();]*>)?[^<>(),;]*>)?[&*\s]*\s[&*]*)"
+        rb"(?=[a-z_]\w*\s*,)"
+    ),
+    # MY_EXPORT int f(); and macros alone on their lines.
+    re.compile(
+        rb"\n([ \t]*(?:[A-Z][A-Z0-9]*_)+(?:EXPORT|API|PUBLIC|NOINLINE|FORCE_INLINE|ALWAYS_INLINE|INLINE"
+        rb"|EXTERN|DEPRECATED|VISIBILITY|NORETURN|NODISCARD|HIDDEN)(?:\([^()\n]*\))?(?=[ \t]+[\w:\[])"
+        rb"|[A-Z][A-Z0-9_]{3,}(?:[ \t]*\([^()\n]*(?:\n[^()\n]*){0,3}\))?(?=[ \t]*\r?\n(?!\{)))"
+    ),
 )
 _NO_BREAK = re.compile(rb"[^\n]")
 
 
 def without_macros(source: bytes) -> bytes:
-    """C and C++ with the macros blanked that stand where only attributes may, or alone on a line: the grammar
-    takes them for types and loses what is behind them."""
-    return _MACRO.sub(lambda found: _NO_BREAK.sub(b" ", found[0]), source)
+    """C and C++ with those macros blanked that stand where only attributes may, or alone on a line, and the
+    type in `MACRO(type name, ...)`: the grammar makes errors of them and loses what is behind."""
+    spans = [found.span(1) for macro in _MACROS for found in macro.finditer(source)]
+    if not spans:
+        return source
+    blanked = bytearray(source)
+    for start, end in spans:
+        blanked[start:end] = _NO_BREAK.sub(b" ", source[start:end])
+    return bytes(blanked)
 
 
 def as_parsed(language: str, source: bytes) -> bytes:

@@ -99,7 +99,7 @@ def _collect(
     """Rows of definitions and imports, and where names are bound (in bytes)."""
     raw, statements = _search(queries, root, source)
     raw.sort()
-    rows, names = _definitions(language, queries, raw, source)
+    rows, names = _definitions(language, queries, raw, source, root.has_error)
     return rows, imports_of(language, source, statements), names
 
 
@@ -201,13 +201,15 @@ def _mentions(source: bytes, start: int, end: int) -> bool:
 
 
 def _definitions(
-    language: str, queries: TagQueries, raw: list[_Raw], source: bytes
+    language: str, queries: TagQueries, raw: list[_Raw], source: bytes, broken: bool
 ) -> tuple[list[DefinitionRow], set[int]]:
     """Rows, and where names are bound. A long function, since this loop is a tenth of a cold build."""
     rows: list[DefinitionRow] = []
     names: set[int] = set()
     kinds = queries.kinds
     python = language == "python"
+    # The function around a local variable may be lost; indented ones are not trusted then.
+    loose = broken and language in ("c", "cpp")
     ascii_only = source.isascii()
     count, rfind = source.count, source.rfind
     # The containers around: (end, dotted name or None, kind, start).
@@ -243,6 +245,8 @@ def _definitions(
         if found is None:
             continue
         kind, name, owner = found
+        if kind == "variable" and loose and source[rfind(b"\n", 0, start) + 1 : start].isspace():
+            continue
         if owner:
             container = f"{container}.{owner}" if container else owner
         if language == "cpp" and container and kind in FUNCTIONS and name == container.rpartition(".")[2]:
