@@ -10,6 +10,7 @@ its documents' terms are, ready for the database.
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
 import sys
@@ -110,6 +111,8 @@ def handle(task: Task, root: str, algorithm: str, text: bool, inverter: Inverter
 def main() -> None:
     """Serve until told to end, or until the other side has gone."""
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
+    # Nothing of ours is cyclic, and the many small tuples would be looked through again and again.
+    gc.disable()
     inverter = Inverter()
     try:
         root, algorithm, text = receive(stdin)

@@ -1,38 +1,34 @@
 """The index of one working tree: opened, brought up to date, asked."""
 
 # Plain strings instead of Path objects, since this runs for every file or at every start.
-# ruff: noqa: PTH112, PTH114, PTH116, PTH118, PTH123
+# ruff: noqa: PTH112, PTH114, PTH118
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from agent_ls.workspace.index import scan
+from agent_ls.workspace.index.connection import Connection
 from agent_ls.workspace.index.location import Location, fingerprint, index_folder
 from agent_ls.workspace.index.state import Overlay, State
-from agent_ls.workspace.index.store import DAMAGE, Entry, Store, Unusable, is_damage, is_no_room
-from agent_ls.workspace.index.update import Updater, examine
+from agent_ls.workspace.index.store import DAMAGE, Entry, Store, Unusable
+from agent_ls.workspace.index.update import Updater, examine, without_unstorable
 
 if TYPE_CHECKING:
     from agent_ls.cancel import CancelToken
-    from agent_ls.workspace.index.build import WorkerPool
     from agent_ls.workspace.index.lookup import Lookup
     from agent_ls.workspace.index.records import FileTags
     from agent_ls.workspace.index.view import View
 
 _T = TypeVar("_T")
-_ODD = (TypeError, ValueError, IndexError, KeyError, OverflowError)
 _WRITES_BETWEEN_CHECKS = 16
 _IGNORE_FILES = (".gitignore",)
-_EARLY_INDEX_BYTES = 60_000
-"""A git index of this size promises enough to parse that workers are started before the files are listed."""
 
 
 class Refreshed(NamedTuple):
@@ -62,37 +58,25 @@ def open_index(
     return Index(root, location, cancel)
 
 
-class Index:
-    """Thread-safe; also a context manager. Several processes may have indexes of one repository open."""
+class Index(Connection):
+    """Thread-safe; also a context manager. Several processes may have indexes of one repository open.
+
+    `note` says why nothing is kept on disk, if so. `on_progress` is told during larger updates how many files
+    are done, and of how many.
+    """
 
     def __init__(self, root: Path, location: Location | None, cancel: CancelToken | None = None) -> None:
-        self.root = root
-        self.note: str | None = None
-        """Why nothing is kept on disk, if so."""
+        super().__init__(root, location)
         self.on_progress: Callable[[int, int], None] | None = None
-        """Told during larger updates how many files are done, and of how many."""
-        self._location = location
         self._cancel = cancel
         self._lock = threading.RLock()
-        self._store: Store | None = None
-        self._tree = 0
-        self._generation = -1
-        self._data_version = -1
-        self._read_version = -1
-        self._algorithm = "sha1"
         self._git = True
         self._text = True
-        self._state = State(0, {}, {}, {})
         self._stale: set[str] = set()
         self._refreshed = False
-        self._closed = False
         self._writes = 0
         self._tidying: threading.Thread | None = None
-        self._lookup: Lookup | None = None
-        if location is None:
-            self._in_memory(None)
-        else:
-            self._open()
+        self._begin()
 
     # life
 
@@ -240,119 +224,6 @@ class Index:
 
     # inside
 
-    def _guarded(self, action: Callable[[], _T]) -> _T:
-        """Do something with the database; a damaged one is rebuilt, one that can't be written goes on in
-        memory."""
-        if self._closed:
-            raise ValueError("the index is closed")
-        for _ in range(3):
-            try:
-                return action()
-            except (*DAMAGE, *_ODD, Unusable, OSError) as error:
-                if self._is_damage(error):
-                    self._abandon()
-                    self._refresh(None)
-                elif is_no_room(error) and self.note is None and self._location is not None:
-                    self._in_memory(_reason(error))
-                else:
-                    raise
-        return action()
-
-    def _is_damage(self, error: BaseException) -> bool:
-        """What a damaged database holds may also be of a wrong type or out of range; where that is a fault of
-        ours, the database is in order."""
-        if isinstance(error, _ODD) and not isinstance(error, DAMAGE):
-            return self._store is not None and not self._store.is_sound()
-        return is_damage(error)
-
-    def _open(self) -> None:
-        """Take the database in force, if it is sound; what it says of the tree becomes the state."""
-        assert self._location is not None
-        path = self._location.current()
-        if path is None:
-            return
-        try:
-            self._store = Store(path)
-            self._adopt()
-        except (*DAMAGE, *_ODD, Unusable, OSError) as error:
-            damaged = self._is_damage(error)
-            if self._store is not None:
-                self._store.close()
-                self._store = None
-            if isinstance(error, _ODD) and not damaged:
-                raise
-            if not damaged:
-                self._in_memory(_reason(error))
-
-    def _adopt(self) -> None:
-        """Read what a newly opened store says of the tree."""
-        from agent_ls.workspace.index.lookup import Lookup
-
-        store = self._store
-        assert store is not None
-        self._lookup = Lookup(store)
-        self._data_version = store.data_version()
-        self._algorithm = store.meta("algorithm") or "sha1"
-        found = store.tree(os.fsencode(self.root))
-        self._tree, self._generation = found or (0, -1)
-        self._publish_entries(store.entries(self._tree) if found else {})
-
-    def _publish_entries(self, entries: dict[str, Entry]) -> None:
-        old = self._state
-        self._state = State(old.version + 1, entries, old.overlays, old.listing_skipped)
-
-    def _abandon(self) -> None:
-        """Give the database up; the next refresh makes another one."""
-        if self._store is not None:
-            if self._location is not None and self._store.path is not None:
-                with contextlib.suppress(OSError):
-                    if self._location.current() == self._store.path:
-                        self._location.pointer.unlink()
-            self._store.close()
-            self._store = None
-        elif self._location is not None:
-            with contextlib.suppress(OSError):
-                self._location.pointer.unlink()
-        self._lookup = None
-        self._tree, self._generation = 0, -1
-        self._publish_entries({})
-        if self._location is None or self.note is not None:
-            self._in_memory(self.note)
-
-    def _in_memory(self, reason: str | None) -> None:
-        """Go on without the disk, with what is known so far where it can still be read."""
-        from agent_ls.workspace.index.lookup import Lookup
-
-        old, self._store = self._store, None
-        self.note = reason
-        if old is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._store = old.copied_to_memory()
-            old.close()
-        if self._store is None:
-            self._store = Store(None)
-            self._tree, self._generation = 0, -1
-            self._publish_entries({})
-        self._lookup = Lookup(self._store)
-        self._data_version = self._store.data_version()
-
-    def _sync(self) -> None:
-        """Take over what other processes wrote."""
-        store = self._store
-        assert store is not None
-        assert self._lookup is not None
-        version = store.data_version()
-        if version == self._data_version:
-            return
-        self._data_version = version
-        self._lookup.changed()
-        found = store.tree(os.fsencode(self.root))
-        if found is None:
-            self._tree, self._generation = 0, -1
-        elif found != (self._tree, self._generation):
-            self._tree, self._generation = found
-            self._publish_entries(store.entries(self._tree))
-
     def _refresh(self, paths: set[str] | None) -> Refreshed:
         started = time.perf_counter()
         if self._store is None:
@@ -366,15 +237,11 @@ class Index:
             listing = scan.list_files(self.root, self._cancel)
             self._git, skipped = listing.git, listing.skipped
             wanted = listing.paths
-            gone = (
-                entries.keys() - set(wanted)
-                if len(entries) != len(wanted) or entries.keys() - wanted
-                else set()
-            )
+            gone = entries.keys() - set(wanted)
         else:
             wanted, gone = self._concerned(paths)
         examined = examine(self.root, wanted, entries)
-        skipped = self._unstorable(examined.refused, skipped)
+        skipped = without_unstorable(examined.refused, skipped)
         gone = {path for path in (*gone, *examined.missing) if path in entries}
         if not (examined.candidates or examined.refused or gone or not self._tree):
             self._refreshed = True
@@ -446,17 +313,6 @@ class Index:
         self._refreshed = True
         return changed
 
-    @staticmethod
-    def _unstorable(refused: dict[str, Entry], skipped: dict[str, str] | None) -> dict[str, str] | None:
-        """Names that can't be stored are only remembered for as long as we run."""
-        from agent_ls.workspace.index import roles
-
-        for path in [path for path, entry in refused.items() if entry.reason == roles.NOT_UTF8]:
-            del refused[path]
-            if skipped is not None:
-                skipped[path] = roles.NOT_UTF8
-        return skipped
-
     def _concerned(self, paths: set[str]) -> tuple[list[str], set[str]]:
         """The listed files that changed paths stand for, and the known ones that are listed no more."""
         entries = self._state.entries
@@ -490,81 +346,36 @@ class Index:
         # A new buffer need not be on the disk, where git would list it: it is asked what it would ignore.
         return not scan.is_ignored(self.root, path, self._git, self._cancel)
 
+    def _renew(self) -> None:
+        self._refresh(None)
+
     def _build(self, started: float) -> Refreshed | None:
         """Make a new database. None: another process did, and it has been opened."""
+        from agent_ls.workspace.index.cold import build, locked, started_early
+
         location = self._location
         assert location is not None
-        pool = self._early_pool()
+        pool = started_early(self.root, self._cancel)
         try:
-            with _locked(location):
+            with locked(location):
                 self._open()
                 if self._store is not None:
                     return None
-                path = location.fresh()
-                try:
-                    return self._build_at(path, location, pool, started)
-                except BaseException:
-                    for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm"), Path(f"{path}-journal")):
-                        with contextlib.suppress(OSError):
-                            name.unlink()
-                    raise
+                built = build(
+                    self.root, location, text=self._text, pool=pool, cancel=self._cancel,
+                    on_progress=self.on_progress,
+                )  # fmt: skip
+                self._store = Store(built.path)
+                self._adopt()
         finally:
             if pool is not None:
                 pool.close()
-
-    def _early_pool(self) -> WorkerPool | None:
-        from agent_ls.workspace.index.build import WorkerPool
-
-        try:
-            size = os.stat(self.root / ".git" / "index").st_size
-        except OSError:
-            return None
-        if size < _EARLY_INDEX_BYTES:
-            return None
-        pool = WorkerPool(self._cancel)
-        with contextlib.suppress(OSError):
-            pool.start()
-        return pool
-
-    def _build_at(self, path: Path, location: Location, pool: WorkerPool | None, started: float) -> Refreshed:
-        listing = scan.list_files(self.root, self._cancel)
-        self._git = listing.git
-        if listing.git:
-            said = scan.git_output(self.root, "rev-parse", "--show-object-format", cancel=self._cancel)
-            self._algorithm = (said or b"sha1").decode().strip()
-        examined = examine(self.root, listing.paths, {})
-        skipped = self._unstorable(examined.refused, listing.skipped)
-        store = Store(path, new=True, scratch=True)
-        try:
-            with store.writing():
-                now = int(time.time())
-                store.set_meta("algorithm", self._algorithm)
-                tree = store.add_tree(os.fsencode(self.root), now)
-                updater = Updater(
-                    store,
-                    self.root,
-                    self._algorithm,
-                    git=self._git,
-                    text=self._text,
-                    pool=pool,
-                    cancel=self._cancel,
-                    on_progress=self.on_progress,
-                )
-                outcome = updater.run(examined.candidates)
-                put = {**examined.refused, **outcome.put}
-                store.put_entries(tree, sorted(put.items()))
-                store.advance(tree, now)
-            store.finish()
-        except BaseException:
-            store.close()
-            raise
-        location.publish(path)
-        self._store = Store(path)
-        self._adopt()
-        self._state = State(self._state.version + 1, self._state.entries, self._state.overlays, skipped or {})
+        self._git = built.git
+        self._state = State(self._state.version + 1, self._state.entries, self._state.overlays, built.skipped)
         self._refreshed = True
+        done = built.outcome
         return Refreshed(
-            self._state.version, tuple(sorted(put)), (), outcome.read, outcome.parsed,
+            self._state.version, tuple(sorted(self._state.entries)), (), done.read, done.parsed,
             time.perf_counter() - started,
         )  # fmt: skip
 
@@ -584,23 +395,3 @@ def _tidy(path: Path, tree: int) -> None:
 def _is_rule(path: str) -> bool:
     """Does a change of this file change which files are listed?"""
     return path.rsplit("/", 1)[-1] in _IGNORE_FILES or path.startswith(".git/")
-
-
-def _reason(error: BaseException) -> str:
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"the index is kept in memory only, since its cache can't be used: {said}"
-
-
-@contextlib.contextmanager
-def _locked(location: Location) -> Iterator[None]:
-    """Only one process makes a database of a repository at a time. Raises OSError when the folder can't be
-    written."""
-    location.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        import fcntl
-    except ImportError:  # elsewhere the last to finish wins
-        yield
-        return
-    with open(location.lock, "wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -17,7 +17,7 @@ from agent_ls.workspace.index.store import BlobRow, Entry, Store
 
 if TYPE_CHECKING:
     from agent_ls.cancel import CancelToken
-    from agent_ls.workspace.index._worker import Inverter, Result, Task
+    from agent_ls.workspace.index._worker import Result, Task
     from agent_ls.workspace.index.build import WorkerPool
 
 WORKER_BYTES = 1_500_000
@@ -100,6 +100,18 @@ def examine(root: Path, paths: Iterable[str], entries: Mapping[str, Entry]) -> E
                 sure = reason != roles.BEHIND_LINK
                 refused[path] = Entry(0, signature(candidate.status, 0) if sure else UNSURE, reason)
     return Examined(kept, missing, refused)
+
+
+def without_unstorable(refused: dict[str, Entry], skipped: dict[str, str] | None) -> dict[str, str] | None:
+    """Take names that can't be stored out of `refused`; they are only remembered (in `skipped`) for as long
+    as we run."""
+    from agent_ls.workspace.index import roles
+
+    for path in [path for path, entry in refused.items() if entry.reason == roles.NOT_UTF8]:
+        del refused[path]
+        if skipped is not None:
+            skipped[path] = roles.NOT_UTF8
+    return skipped
 
 
 class _RealFolders:
@@ -321,10 +333,3 @@ class Updater:
     def _leave_out(self, path: str, status: os.stat_result | None, settled: bool, reason: str | None) -> None:
         known = UNSURE if status is None or not settled else signature(status, 0)
         self._put[path] = Entry(0, known, reason)
-
-
-def take_in(store: Store, inverter: Inverter) -> None:
-    """Make a segment of what an inverter has gathered; its documents are contents' numbers."""
-    from agent_ls.workspace.index.postings import Chunk
-
-    store.add_segment(inverter.documents, ((kind, Chunk(*chunk)) for kind, chunk in inverter.chunks()))
