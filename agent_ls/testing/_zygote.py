@@ -25,7 +25,8 @@ _ANSWER_S = 10.0
 """How long the server may take to end a run after it was told to."""
 _TICK_S = 0.05
 _PACKET = 1 << 18
-_LONGEST_COMMAND = 1 << 16
+_LONGEST_COMMAND = 1 << 17
+_OWN_FILES = ("agent_ls_inside", "zygote.json", "facts.json", "sources.json")
 
 
 class ZygoteError(Exception):
@@ -289,6 +290,16 @@ class Zygote:
             self._socket.send(json.dumps(message).encode("utf-8"))
         except OSError as error:
             raise ZygoteError(f"it is gone: {error}") from error
+
+    def clean(self) -> None:
+        """Remove what a run left in the scratch folder and in ours (a database beside the environment's)."""
+        for folder, kept in ((self.folder.parent, (self.folder.name,)), (self.folder, _OWN_FILES)):
+            for path in folder.iterdir():
+                if path.name not in kept:
+                    if path.is_dir() and not path.is_symlink():
+                        shutil.rmtree(path, ignore_errors=True)
+                    else:
+                        path.unlink(missing_ok=True)
 
     @property
     def pid(self) -> int:

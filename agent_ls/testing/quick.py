@@ -231,10 +231,7 @@ class QuickRunner:
     def _afterwards(self, zygote: Zygote, done: Done) -> None:
         """Drop a warm process that a run left its marks on, or that grows."""
         assert zygote.ready is not None
-        for path in self._folder.joinpath("scratch").iterdir():
-            if path != zygote.folder:
-                shutil.rmtree(path, ignore_errors=True)
-                path.unlink(missing_ok=True)
+        zygote.clean()
         if done.left is not None:
             self._soiled += 1
             if self._soiled >= _MAX_SOILED:

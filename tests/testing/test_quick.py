@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from testing_kit import outcomes, runner_for, write
 
 from agent_ls.cancel import CancelToken
+from agent_ls.sandbox.confine import View
 from agent_ls.testing.quick import QuickEvent, QuickRunner, differs
 from agent_ls.testing.results import Outcome, TestResult, TestRun
 
@@ -61,6 +63,9 @@ LITTER = """
     HOME = pathlib.Path.home()
     PLACES = [HOME / "left", pathlib.Path(__file__).parent / "ignored"]
     PLACES += [pathlib.Path(name) for name in ("new.txt", "new/deep/file", "/tmp/left", "/dev/shm/left")]
+    if "AGENT_LS_IMPORTS" not in os.environ:  # forked: the scratch folder and the server's own
+        PLACES.append(pathlib.Path(os.environ["AGENT_LS_RESULTS"]).parent.parent / "left")
+        PLACES.append(pathlib.Path(sys.modules["agent_ls_inside"].__file__).parent.parent / "left")
 
     def test_litter(tmp_path):
         assert not [path for path in PLACES if path.exists()]
@@ -102,6 +107,45 @@ def test_nothing_that_a_run_does_reaches_the_next(make: Make) -> None:
     assert states(events) == ["started", "checked"]
     assert (worktree / "data.txt").read_text() == "data"
     assert not (worktree / "new").exists()
+
+
+def test_installed_modules_below_the_repository(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = write(tmp_path / "repo" / "deps" / "site-packages", {"helper.py": "value = 1"})
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    monkeypatch.setattr("testing_kit.View", functools.partial(View, readonly=(tmp_path / "repo" / "deps",)))
+    quick, _, events = make(
+        {"test_a.py": "import helper\ndef test_a(): assert helper.value == 2", ".gitignore": ""}
+    )
+    for _ in range(4):
+        run = quick.run(["test_a.py"])
+        assert "assert 1 == 2" in (run.tests[0].message or "")
+    assert quick.reason is None, events
+    (site / "helper.py").write_text("value = 22")
+    assert "assert 22 == 2" in (quick.run(["test_a.py"]).tests[0].message or "")
+    assert states(events) == ["started", "checked", "restarted", "started"]
+
+
+PROPERTY = """
+    import pathlib, hypothesis
+    from hypothesis import configuration, database, strategies
+    PLACE = pathlib.Path(configuration.storage_directory("examples").path)
+    LEFT = list(PLACE.glob("*"))
+
+    @hypothesis.settings(database=database.DirectoryBasedExampleDatabase(PLACE))
+    @hypothesis.given(strategies.integers())
+    def test_property(number): assert number < 100
+    def test_clean(): assert not LEFT and list(PLACE.glob("*"))
+"""
+
+
+def test_examples_of_one_run_are_not_replayed_in_the_next(make: Make) -> None:
+    quick, _, events = make({"test_a.py": PROPERTY})
+    for _ in range(4):
+        run = quick.run(["test_a.py"])
+        assert outcomes(run) == {"test_a.py::test_property": "failed", "test_a.py::test_clean": "passed"}
+    assert quick.reason is None, events
 
 
 def test_an_edit_is_seen_and_newly_passing_is_confirmed(make: Make) -> None:

@@ -1,7 +1,7 @@
 """What a run left in the sandbox: processes, files in memory, shared memory."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: PTH101, PTH107, PTH112, PTH114, PTH120, PTH123, PTH208, UP031
+# ruff: noqa: PTH101, PTH107, PTH112, PTH114, PTH118, PTH123, PTH208, UP031
 
 import os
 import sys
@@ -77,21 +77,21 @@ class Private:
 
 
 def remove(path):
+    """Remove a file, a link or a folder, also one that forbids it."""
     import shutil
 
-    def retry(function, name, error):
-        try:
-            os.chmod(os.path.dirname(name), 0o700)
-            os.chmod(name, 0o700)
-            function(name)
-        except OSError:
-            pass
-
     try:
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, onerror=retry)
-        elif os.path.lexists(path):
+        if not os.path.isdir(path) or os.path.islink(path):
             os.remove(path)
+            return
+        shutil.rmtree(path, ignore_errors=True)
+        if os.path.isdir(path):
+            os.chmod(path, 0o700)
+            for folder, folders, _ in os.walk(path):
+                for name in folders:
+                    if not os.path.islink(os.path.join(folder, name)):
+                        os.chmod(os.path.join(folder, name), 0o700)
+            shutil.rmtree(path, ignore_errors=True)
     except OSError:
         pass
 
