@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import threading
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -69,7 +70,7 @@ class Name:
 
 @frozen(eq=False, slots=False)
 class Graph:
-    """The graph of one snapshot; nodes are numbered as `paths`. `ranks` are those without any focus."""
+    """The graph of one snapshot; nodes are numbered as `paths`."""
 
     paths: tuple[str, ...]
     number: Mapping[str, int]
@@ -77,7 +78,11 @@ class Graph:
     incoming: Incoming = field(repr=False)
     links: Links
     tests: frozenset[int]
-    ranks: tuple[float, ...] = field(repr=False)
+
+    @cached_property
+    def ranks(self) -> Sequence[float]:
+        """The ranks of all files, without any focus."""
+        return pagerank(self.links)
 
     @cached_property
     def path_stems(self) -> Mapping[str, frozenset[str]]:
@@ -167,32 +172,31 @@ def build(view: Indexed) -> Graph:
         for key, known in held.items()
         if (nodes := [number[path] for path in known if path in number])
     }
+    get = node.get
     rows: list[dict[int, float]] = [{} for _ in paths]
     names: dict[str, Name] = {}
     for name, definers, mentions in crossings:
-        where = {node[key] for key in definers if key in node}
+        where = {get(key, -1) for key in definers}
+        where.discard(-1)
         if not where or len(where) > MAX_DEFINERS or len(name) < 2:
             continue
-        sources = [node[key] for key in mentions if key in node]
+        sources = [source for key in mentions if (source := get(key, -1)) >= 0]
         if len(sources) > limit:
             continue
         weight = style_weight(name) * math.log1p(size / (len(sources) or 1)) / len(where) ** 1.5
         names[name] = Name(tuple(sorted(where)), len(sources), weight)
-        if where.issuperset(sources) and len(where) == 1:
+        if len(sources) < 2 and where.issuperset(sources):
             continue
         for target in where:
             row = rows[target]
             # A name that a test defines says nothing of the product.
             share = weight * 0.2 if target in tests else weight
             for source in sources:
-                if source in row:
-                    row[source] += share
-                else:
-                    row[source] = share
+                row[source] = row.get(source, 0.0) + share
             row.pop(target, None)
-    incoming = [(tuple(row), tuple(row.values())) for row in rows]
+    incoming = [(tuple(row), array("d", row.values())) for row in rows]
     links = Links(incoming)
-    return Graph(paths, number, names, incoming, links, tests, tuple(pagerank(links)))
+    return Graph(paths, number, names, incoming, links, tests)
 
 
 def _crossings(view: Indexed) -> Crossings:

@@ -149,9 +149,8 @@ class Lookup:
         for segment in self._segments:
             document = self._documents_of(segment).__getitem__
             for stored in self._store.chunks(segment, WORDS):
-                for term, places in Terms(*stored):
-                    if term in definers:
-                        mentions.setdefault(term, []).extend(map(document, places))
+                for term, places in Terms(*stored).among(definers.keys()):
+                    mentions.setdefault(term, []).extend(map(document, places))
         for number, words, _ in self._store.pending():
             for term in words.split(b"\n"):
                 if term in definers:

@@ -13,8 +13,8 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 WORDS, NAMES = 0, 1
@@ -113,6 +113,15 @@ class Terms:
         for term, count in zip(self.text[1:-1].split(b"\n"), self._counts, strict=True):
             yield term, self._numbers[start : start + count]
             start += count
+
+    def among(self, wanted: KeysView[bytes]) -> Iterator[tuple[bytes, Sequence[int]]]:
+        """Those of the wanted terms that are here, with their documents."""
+        terms = self.text[1:-1].split(b"\n")
+        place = dict(zip(terms, range(len(terms)), strict=True))
+        starts = list(accumulate(self._counts, initial=0))
+        for term in wanted & place.keys():
+            at = place[term]
+            yield term, self._numbers[starts[at] : starts[at + 1]]
 
     @property
     def size(self) -> int:

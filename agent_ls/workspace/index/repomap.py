@@ -108,7 +108,7 @@ def file_ranks(graph: Graph, focus: Focus = NO_FOCUS) -> list[float]:
         # The rest of the surfers start anywhere, so that the whole stays in sight.
         anywhere = 0.2 * sum(teleport.values()) / len(graph.paths)
         teleport = {node: teleport.get(node, 0.0) + anywhere for node in range(len(graph.paths))}
-        ranks = pagerank(graph.links, teleport, extra=extra, start=graph.ranks)
+        ranks = pagerank(graph.links, teleport, extra=extra)
     else:
         ranks = list(graph.ranks)
     named = {*focus.files, *focus.tests}
