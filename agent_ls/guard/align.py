@@ -31,12 +31,16 @@ class Pool:
     keys: Counter[tuple[str, str]]
 
     @classmethod
-    def of(cls, checks: Sequence[Check]) -> Pool:
+    def of(cls, checks: Sequence[Check], without: Sequence[Check] = ()) -> Pool:
+        """The checks that can fail; fewer those of `without`, so that only what is new in the pool is left."""
         found: Counter[tuple[str, str]] = Counter()
         for check in checks:
             if check.rank:
                 found.update(_all_keys(check))
-        return cls(found)
+        for check in without:
+            if check.rank:
+                found.subtract(_all_keys(check))
+        return cls(+found)
 
     def has(self, check: Check) -> bool:
         return check.key in self.keys or (
@@ -103,11 +107,16 @@ def _worse_reach(check: Check, new: Sequence[Check]) -> bool:
 
 def _implied(check: Check, new: Sequence[Check]) -> bool:
     """Does a stronger assertion about the same thing say it too?"""
+    if check.relation == "equal" and check.subject.callee in ("len", "size", "count") and check.expected is not None:
+        inner = canon(check.subject.args[-1])
+        return any(
+            other.rank and other.relation == "equal" and other.expected is not None and canon(other.subject) == inner
+            and other.expected.op in ("list", "tuple", "dict") and len(other.expected.args) == check.expected.value
+            for other in new
+        )  # fmt: skip
     if check.relation in ("equal", "raises", "called-with"):
         return False
     subjects = {canon(check.subject), canon(check.raw)}
-    if check.relation == "equal":
-        return False
     for other in new:
         if not other.rank or (other.conditions and not check.conditions):
             continue

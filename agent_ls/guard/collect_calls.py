@@ -24,7 +24,8 @@ def collect_calls(file: File, helpers: Helpers) -> None:
     """Fill in `file.tests`: calls such as `it('…', () => …)` at the top, in groups and in loops."""
     seen: dict[str, Test] = {}
     _scope(file, helpers, file.stmts, (), [], {}, seen)
-    file.tests += list(seen.values())
+    file.tests += [test for test in seen.values() if not test.unit]
+    file.units += [test for test in seen.values() if test.unit]
 
 
 def _scope(

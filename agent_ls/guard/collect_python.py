@@ -51,6 +51,8 @@ def _scope(
             inside = collected and not off and (case or plain or (inherits and "Test" in stmt.name))
             own = [*markers, *_marks(stmt.decorators), *_class_marks(stmt)]
             kind = "case" if case else "plain"
+            if case and any(re.search(r"Isolated|Async|Tornado", base.text) for base in stmt.exprs):
+                kind = "async-case"
             _scope(
                 file, helpers, stmt.body, f"{prefix}{stmt.name}::", own, seen, collected=inside, in_class=kind
             )
@@ -60,6 +62,8 @@ def _scope(
                 d.text.endswith(("staticmethod", "property")) for d in stmt.decorators
             )
             test = _function(file, helpers, stmt, prefix, markers, unit=not is_test, in_class=in_class)
+            if is_test and test.id in seen and not seen[test.id].unit and not any(m.kind == "condition" for m in markers):
+                file.markers.append(Marker("hidden", test.id, seen[test.id].line))
             seen[test.id] = test  # a later definition of the same name hides this one
         elif stmt.kind in ("if", "try", "block", "with"):
             if stmt.kind == "if" and stmt.exprs and "__name__" in stmt.exprs[0].text:
@@ -96,9 +100,8 @@ def _function(
 ) -> Test:
     own = [*markers, *_marks(stmt.decorators)]
     bindings, more = _parameters(file, stmt)
-    lost = ""
     if not unit and "async" in stmt.flags and in_class == "case":
-        pass  # whether its class runs coroutines is judged by comparing, see `compare`
+        more = [*more, Marker("not-awaited", "a TestCase doesn't await coroutines", stmt.line)]
     body = stmt.body
     if unit:
         inner = {s.name: s for s in body if s.kind == "func"}
@@ -116,7 +119,6 @@ def _function(
         bindings=bindings,
         markers=[*own, *more],
         unit=unit,
-        lost=lost,
     )
     if "async" in stmt.flags:
         test.calls.add("<async>")
@@ -132,9 +134,6 @@ def _function(
         test.calls.add("<generator>")
     for decorator in stmt.decorators:
         test.mocks += mocks_in(decorator, file.env)
-    for index, default in enumerate(stmt.params):
-        if index and default == "self":
-            break
     return test
 
 
@@ -213,9 +212,16 @@ def _row(row: Expr, several: bool) -> tuple[Expr, list[Marker]]:
     return row, []
 
 
-_TRUE_SOMEWHERE = re.compile(
-    r"win32|nt'|cygwin|Windows|darwin|version_info *(?:<|<=)|find_spec|is None|not HAS_|not has_|PyPy|pypy|importlib"
+_ELSEWHERE = re.compile(
+    r"== 'win32'|'nt'|cygwin|Windows|darwin|startswith\('win|version_info (?:<|<=)|find_spec|not HAS_|not has_|PyPy|pypy"
+    r"|importlib|\w is None$|__version__"
 )
+"""Conditions under which a test is only skipped on other systems or without an optional package."""
+_HERE = re.compile(
+    r"!= 'win32'|!= 'darwin'|!= 'nt'|!= 'Windows'|== 'linux|== 'posix'|== 'Linux'|startswith\('linux|version_info (?:>|>=) \[?3, (?:[0-9]|1[01])\]?\)"
+    r"|version_info (?:>|>=) \[3|not sys\.platform\.startswith\('win|environ|getenv|exists\("
+)
+"""Conditions that hold where tests are usually run."""
 
 
 def _marks(decorators: Sequence[Expr]) -> list[Marker]:
@@ -268,7 +274,10 @@ def _conditional(mark: Expr, last: str, line: int) -> Marker:
     if constant and condition is not None:
         active = bool(condition.value) != (last.lower() == "skipunless")
         return Marker("skip" if active else "none", mark.text, line)
-    return Marker("condition" if _TRUE_SOMEWHERE.search(text) else "skip-if", mark.text, line)
+    elsewhere = _ELSEWHERE.search(text) is not None and _HERE.search(text) is None
+    if last.lower() == "skipunless":
+        elsewhere = re.search(r"HAS_|has_|find_spec|is not None|!= '(?:win32|nt|darwin)|== '(?:linux|posix)", text) is not None
+    return Marker("condition" if elsewhere else "skip-if", mark.text, line)
 
 
 def _class_marks(stmt: Stmt) -> list[Marker]:

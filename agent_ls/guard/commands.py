@@ -56,10 +56,8 @@ def commands_in(text: str) -> list[tuple[int, str]]:
         ):
             continue
         if (
-            (RUNNER.search(plain)
-            and not re.match(r"^[\w\s.-]*:\s*[\w\s./-]*$", plain.replace("run:", "")))
-            or _run_line(plain)
-        ):
+            RUNNER.search(plain) and not re.match(r"^[\w\s.-]*:\s*[\w\s./-]*$", plain.replace("run:", ""))
+        ) or _run_line(plain):
             found.append((number, plain))
     return found
 
@@ -104,12 +102,11 @@ def _harmless(option: str, line: str) -> bool:
         and "not" not in option
     ):
         if word == "-m":
-            return (
-                bool(
-                    re.match(r"-m (?:pytest|unittest|coverage|tox|nox|pip|trial|venv|build|nose2?)\b", option)
-                )
-                or (re.search(r"python\S* [^|;]*-m\b", line) is not None
-                and option.split()[-1] in line.split("-m", 1)[1][:40].split()[:1])
+            return bool(
+                re.match(r"-m (?:pytest|unittest|coverage|tox|nox|pip|trial|venv|build|nose2?)\b", option)
+            ) or (
+                re.search(r"python\S* [^|;]*-m\b", line) is not None
+                and option.split()[-1] in line.split("-m", 1)[1][:40].split()[:1]
             )
         if word in ("-run", "-t", "-g"):
             return not re.search(r"go test|jest|vitest|mocha", line)

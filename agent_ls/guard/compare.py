@@ -13,6 +13,7 @@ from agent_ls.guard.checks import Check, canon
 from agent_ls.guard.mocking import Mock
 from agent_ls.guard.model import File, Marker, Test
 from agent_ls.guard.protected import Finding
+from agent_ls.guard.properties import narrowed, widened
 from agent_ls.guard.strength import Severity
 
 MAX_PER_TEST = 6
@@ -170,9 +171,9 @@ class Compared:
         )
         for was, now in zip(one, two, strict=False):
             if was.text != now.text:
-                severity: Severity = "block" if narrowed(was.text, now.text) else "review"
                 if widened(was.text, now.text):
                     continue
+                severity: Severity = "block" if narrowed(was.text, now.text) else "review"
                 self._mark(
                     "property-narrowed",
                     severity,
@@ -416,37 +417,6 @@ def _roots(tests: Sequence[Test]) -> set[str]:
 
 def _largest(markers: Sequence[Marker], kind: str) -> Marker | None:
     return max((m for m in markers if m.kind == kind), key=lambda m: m.value, default=None)
-
-
-def narrowed(old: str, new: str) -> bool:
-    """Does a generator of inputs draw from less? Bounds moved inwards, or fixed values instead."""
-    a, b = _bounds(old), _bounds(new)
-    for key in {*a, *b}:
-        low = "min" in key.lower() or key == "low"
-        one, two = a.get(key), b.get(key)
-        if two is not None and (one is None or (two > one if low else two < one)):
-            return True
-    fixed = re.compile(r"\b(?:just|sampled_from|constant|constantFrom|booleans|filter|suchThat|none)\b")
-    return len(fixed.findall(new)) > len(fixed.findall(old))
-
-
-def widened(old: str, new: str) -> bool:
-    a, b = _bounds(old), _bounds(new)
-    keys = {*a, *b}
-    if not keys or narrowed(old, new) or set(b) - set(a):
-        return False
-    return re.sub(r"[\w]+[=:] ?-?[\d.e]+", "", old) == re.sub(r"[\w]+[=:] ?-?[\d.e]+", "", new) or len(
-        b
-    ) < len(a)
-
-
-def _bounds(text: str) -> dict[str, float]:
-    found: dict[str, list[float]] = defaultdict(list)
-    for key, value in re.findall(
-        r"'?(\w*(?:min|max|size|length)\w*)'?[=:] ?(-?[\d.]+(?:e\d+)?)", text, re.IGNORECASE
-    ):
-        found[key].append(float(value))
-    return {key: values[0] if len(values) == 1 else sum(values) for key, values in found.items()}
 
 
 def checks_of(tests: Iterable[Test]) -> list[Check]:

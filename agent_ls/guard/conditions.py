@@ -77,6 +77,11 @@ def _any_of(test: Expr, options: list[list[Check]]) -> Check:
     for check in flat:
         if check.relation == "nothing":
             return nothing(test, check.why or "one of its alternatives is always true")
+    keys = [{check.key for check in option} for option in options]
+    for at, arg in enumerate(test.args):
+        opposite = {check.key for check in demands(arg, False)}
+        if any(opposite == key for to, key in enumerate(keys) if to != at):
+            return nothing(test, "it is true either way")
     texts = {canon(c.subject) for c in flat if c.relation in ("true", "defined")}
     if texts & {canon(c.subject) for c in flat if c.relation in ("false", "null")}:
         return nothing(test, "it is true either way")

@@ -55,7 +55,35 @@ def review_configuration(old: World, new: World, changed: list[str]) -> list[Fin
             continue_with = _pytest(old, new, path, was, now)
             was, now = continue_with
         found += _settings(new, path, was, now, before, after)
+        found += _switches(path, before, after)
     return found
+
+
+_SWITCHES = re.compile(
+    r"ignoreFailures\s*=?\s*true|failFast_never|\b(?:test|check)\w*(?:\.configure)?\s*\{?\s*\.?enabled\s*=\s*false|onlyIf\s*\{\s*false"
+    r"|^\s*(?:harness|test|doctest)\s*=\s*false|test\.enabled\s*=\s*false|fail_on_empty\w*\s*=\s*false|t\.verbose_never"
+    r"|filter_run_excluding|--pattern .*!|exclude_pattern|task (?:test|default).*=>\s*\[\s*\]"
+)
+
+
+def _switches(path: str, before: str, after: str) -> list[Finding]:
+    """Lines of build scripts that switch tests or their failures off."""
+    name = PurePosixPath(path).name.lower()
+    if not name.startswith(
+        ("build.gradle", "cargo.toml", "rakefile", ".rspec", "build.sbt", "settings.gradle")
+    ):
+        return []
+    return [
+        Finding(
+            "test-run-neutered",
+            "block",
+            path,
+            number,
+            f"tests or their failures are switched off: {line.strip()[:100]}",
+        )
+        for number, line in new_lines(before, after)
+        if _SWITCHES.search(line)
+    ]
 
 
 def _holds_commands(path: str) -> bool:

@@ -74,6 +74,9 @@ def _data(old: World, new: World, path: str) -> list[Finding]:
     one, two = before.decode("utf-8", "replace"), after.decode("utf-8", "replace")
     if _same_data(one, two, name):
         return []
+    if _cases(two, name) < _cases(one, name):
+        text = f"{name} holds {_cases(two, name)} cases instead of {_cases(one, name)}"
+        return [Finding("cases-removed", "block", path, 1, text)]
     gone = Counter(line.strip() for line in one.splitlines() if line.strip()) - Counter(
         line.strip() for line in two.splitlines()
     )
@@ -94,7 +97,7 @@ def _data(old: World, new: World, path: str) -> list[Finding]:
 
 
 def _same_data(one: str, two: str, name: str) -> bool:
-    if one.split() == two.split():
+    if [line.rstrip() for line in one.splitlines()] == [line.rstrip() for line in two.splitlines()]:
         return True
     if name.endswith(".json"):
         try:
@@ -102,6 +105,23 @@ def _same_data(one: str, two: str, name: str) -> bool:
         except ValueError:
             return False
     return False
+
+
+def _cases(text: str, name: str) -> int:
+    """How many cases a data file holds, where it is a list of them."""
+    if name.endswith(".json"):
+        try:
+            value = json.loads(text or "null")
+        except ValueError:
+            return 0
+        if isinstance(value, dict):
+            value = next((inner for inner in value.values() if isinstance(inner, list)), None)
+        return (
+            len(value) if isinstance(value, list) and (not value or isinstance(value[0], list | dict)) else 0
+        )
+    if name.endswith((".csv", ".tsv", ".jsonl", ".ndjson")):
+        return sum(1 for line in text.splitlines() if line.strip())
+    return 0
 
 
 def _self_healing(path: str, before: str, after: str) -> list[Finding]:

@@ -17,6 +17,10 @@ SIMILAR = 0.5
 """Shared words of two bodies (weighted Jaccard) from which they count as the same test."""
 
 
+TWIN = 0.85
+"""Shared words from which two tests say the same: one of them may go."""
+
+
 def match_tests(
     old: Sequence[Test], new: Sequence[Test]
 ) -> tuple[list[tuple[Test, Test]], list[Test], list[Test]]:

@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from agent_ls.guard.checks import Check
+from agent_ls.guard.conditions import demands
 from agent_ls.guard.mocking import Mock
 from agent_ls.guard.syntax import Expr, Stmt
 from agent_ls.guard.walker import Context, Stop, Walk
@@ -105,6 +106,12 @@ def make_test(
         walk.block(body, context)
     if bindings is not None and not bindings:
         walk.block(body, Context(dict(file.env), path=file.path, lost="empty-iteration"))
+    if unit:
+        for stmt in body:
+            result = stmt.exprs[-1] if stmt.kind == "return" and stmt.exprs else None
+            if result is not None and (result.op in ("cmp", "and", "or", "not") or isinstance(result.value, bool)):
+                for check in demands(result):
+                    walk.add(evolve(check, line=stmt.line), Context(dict(file.env), path=file.path))
     test.checks, test.stops, test.mocks, test.calls = walk.checks, walk.stops, walk.mocks, walk.calls
     test.tokens = Counter(token for expr in everything for token in re.findall(r"\w+", expr.text))
     return test

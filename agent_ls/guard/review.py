@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from agent_ls.guard.align import Pool
 from agent_ls.guard.compare import Compared, checks_of
-from agent_ls.guard.identity import match_tests
+from agent_ls.guard.identity import TWIN, match_tests, similarity
 from agent_ls.guard.model import File, Test
 from agent_ls.guard.protected import Finding
 from agent_ls.guard.trees import Tree, changed_paths
@@ -51,13 +51,23 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
     tests_before = [test for file in before.values() for test in file.tests]
     tests_after = [test for file in after.values() for test in file.tests]
     removed = removed_names(old, new, changed)
-    pool = Pool.of(checks_of(tests_after))
     pairs, gone, _ = match_tests(tests_before, tests_after)
+    left = {id(test) for test in gone}
+    kept = [test for test in tests_before if id(test) not in left]
+    pool = Pool.of(checks_of(tests_after))
+    surplus = Pool.of(checks_of(tests_after), checks_of(kept))
     uncollected = [unit for file in after.values() for unit in file.units]
     for one, two in pairs:
-        compared.pair(one, two, pool, removed)
+        compared.pair(one, two, surplus, removed)
+    for path, file in after.items():
+        was = before.get(path)
+        for marker in file.markers:
+            if marker.kind == "hidden" and not (was and any(m.text == marker.text for m in was.markers)):
+                message = f"{marker.text} is hidden by a second one of the same name"
+                compared.add("test-hidden", "block", path, marker.line, message, after=file.line(marker.line))
     for test in gone:
-        compared.gone(test, pool, removed, uncollected)
+        twin = any(similarity(test, other) >= TWIN for other in tests_after)
+        compared.gone(test, pool if twin else surplus, removed, uncollected)
     called = {name for one, two in pairs for name in one.calls & two.calls}
     _units(compared, before, after, called, pool, removed)
     _mocks(compared, old, new, before, after, pairs)

@@ -28,6 +28,8 @@ def settings_of(world: World, path: str, text: str) -> Settings:
             return _flat(json.loads(_without_comments(text)))
         if suffix in (".yml", ".yaml"):
             return _yaml(text)
+        if suffix in (".xml", ".csproj", ".runsettings", ".props"):
+            return _xml(text)
         if suffix in (".js", ".ts", ".mjs", ".cjs", ".mts", ".cts"):
             return _script(world, path)
     except (ValueError, configparser.Error, RecursionError):
@@ -87,6 +89,23 @@ def _yaml(text: str) -> Settings:
         stack.append((depth, match.group(2)))
         if match.group(3):
             found.setdefault(".".join(key for _, key in stack), []).append(match.group(3).strip("'\""))
+    return found
+
+
+def _xml(text: str) -> Settings:
+    found: Settings = {}
+    stack: list[str] = []
+    for match in re.finditer(
+        r"<(/?)([\w.:-]+)[^<>]*?(/?)>([^<]*)", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    ):
+        closing, tag, alone, value = match.groups()
+        if closing:
+            while stack and stack.pop() != tag:
+                pass
+        elif not alone:
+            stack.append(tag)
+            if value.strip():
+                found.setdefault(".".join(stack), []).append(value.strip())
     return found
 
 

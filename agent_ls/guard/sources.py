@@ -14,7 +14,7 @@ from agent_ls.guard.literals import TestLiterals, special_cases
 from agent_ls.guard.model import File
 from agent_ls.guard.protected import Finding
 from agent_ls.guard.strength import Severity
-from agent_ls.guard.syntax import Stmt
+from agent_ls.guard.syntax import Expr, Stmt
 from agent_ls.guard.world import World
 from agent_ls.workspace.grammars import language_of
 from agent_ls.workspace.paths import is_test_config, is_test_path
@@ -33,9 +33,6 @@ _RUN = re.compile(
 )
 _EQUAL = {"__eq__", "__ne__", "equals", "Equals", "==", "eq", "eql?", "__bool__", "__contains__", "operator ==", "__req__", "__lt__", "__le__",
           "__gt__", "__ge__", "partial_cmp", "hashCode_never", "isEqual", "valueOf_never", "asymmetricMatch"}  # fmt: skip
-_COUNTERS = re.compile(
-    r"\b(\w*(?:call|count|seen|hit|invocation|attempt|times|nth|_n\b|tick|step|run)\w*)(?:\[[^\]]*\]|\.\w+)?\s*(?:\+=\s*1\b|\+\+|= \w+ \+ 1\b)|next\((\w*count\w*)\)|\b(\w*(?:call|count|seen|hit)\w*)\.(?:append|push|add|fetch_add)\("
-)
 _BESIDE = re.compile(
     r"(?:^|/)(?:docs?|examples?|scripts?|tools?|benchmarks?|noxfile\.py|setup\.py|tasks\.py|\.github)(?:/|$)"
 )
@@ -60,10 +57,10 @@ def review_sources(old: World, new: World, changed: list[str]) -> list[Finding]:
         if language == "rust":
             before, after = (text.partition("#[cfg(test)]")[0] for text in (before, after))
         found += _run_detected(path, before, after)
-        found += _counting(path, before, after)
         parsed, was = new.parse(path), old.parse(path) if path in old.all_paths else None
         if parsed is not None:
             found += _equal(path, was, parsed)
+            found += _counting(path, was, parsed)
             found += special_cases(path, was, parsed, literals)
         if path.endswith(".py"):
             found += _signs(old, new, path, literals)
@@ -125,33 +122,74 @@ def _equal(path: str, before: File | None, after: File) -> list[Finding]:
     return found
 
 
-def _counting(path: str, before: str, after: str) -> list[Finding]:
+def _counting(path: str, before: File | None, after: File) -> list[Finding]:
     """Answers that depend on how often something was called, counted outside of any object."""
-    found = []
-    added = list(new_lines(before, after))
-    text = "\n".join(line for _, line in added)
-    for number, line in added:
-        match = _COUNTERS.search(line)
-        if match is None:
-            continue
-        word = next(group for group in match.groups() if group)
-        plain = re.escape(word)
-        outside = re.search(
-            rf"(?:^|\n)(?:\s*global .*\b{plain}\b|\s*nonlocal .*\b{plain}\b|(?:let |var |static |private static |const )?_?{plain}\b[^=\n()]*=\s*\S|\w+\.{plain} ?=|static.*\b{plain}\b)",
-            text,
-        )
-        in_object = re.search(rf"(?:self|this)\.{plain}\b|@{plain}\b", text)
-        asked = re.search(
-            rf"(?:if|elif|case|switch|match|\?|while|return)\b?[^\n]*\b{plain}\b[^\n]*(?:==|<|>|%|\bin\b|\[)|\[[^\]\n]*{plain}[^\]\n]*\]|(?:==|<=?|>=?|%)[^\n]*\b{plain}\b",
-            text,
-        )
-        if asked and (outside or in_object):
-            severity: Severity = "block" if outside and not in_object else "review"
-            message = f"what is returned depends on how often it was called ({word})"
-            found.append(
-                Finding("answers-by-call-count", severity, path, number, message, after=line.strip()[:200])
-            )
-            break
+    known = {part.name for stmt in (before.stmts if before else ()) for e in stmt.all_exprs() for part in e.walk()}
+    outside = {key for stmt in after.stmts if stmt.kind == "assign" for key in _names(stmt.exprs[0])}
+    had = {stmt.name for stmt in _functions(before)}
+    for stmt in after.stmts:
+        if stmt.kind == "class":
+            outside |= {key for inner in stmt.body if inner.kind == "assign" for key in _names(inner.exprs[0])}
+    for function in _functions(after):
+        counted = _counted(function)
+        asked = _asked(function)
+        for word in sorted(counted & asked):
+            if word in known or (before is not None and function.name not in had):
+                continue
+            severity: Severity = "block" if word in outside or word in function.params else "review"
+            text = f"what {function.name} does depends on how often it was called ({word})"
+            return [Finding("answers-by-call-count", severity, path, function.line, text, after=after.line(function.line))]
+    return []
+
+
+def _names(target: Expr) -> set[str]:
+    return {part.name for part in target.walk() if part.op in ("name", "attr") and part.name not in ("self", "this")}
+
+
+def _counted(function: Stmt) -> set[str]:
+    """Names that a function changes a little each time: `calls += 1`, `calls++`, `seen.append(x)`, `next(counter)`."""
+    found: set[str] = set()
+    local = {
+        key
+        for stmt in function.body
+        for inner in stmt.walk()
+        if inner.kind == "assign" and inner.name != "augmented" and inner.exprs[0].op == "name"
+        and not any(part.text == inner.exprs[0].text for part in inner.exprs[-1].walk())
+        for key in _names(inner.exprs[0])
+    }
+    for stmt in function.body:
+        for inner in stmt.walk():
+            if inner.kind == "assign" and (inner.name == "augmented" or any(
+                part.text == inner.exprs[0].text for part in inner.exprs[-1].walk()
+            )):
+                found |= _names(inner.exprs[0])
+            for expr in inner.exprs:
+                for part in expr.walk():
+                    if part.op == "other" and part.name == "update_expression":
+                        found |= _names(part.args[0])
+                    elif part.op == "call" and part.args[0].op == "attr" and part.args[0].name in (
+                        "append", "push", "fetch_add", "incrementAndGet", "getAndIncrement", "Add", "pop", "popleft"):  # fmt: skip
+                        found |= _names(part.args[0].args[0])
+                    elif part.op == "call" and part.callee in ("next", "Interlocked.Increment", "atomic.AddInt32", "atomic.AddInt64"):
+                        found |= {name for arg in part.args[1:] for name in _names(arg)}
+    return found - local
+
+
+def _asked(function: Stmt) -> set[str]:
+    """Names that a function's conditions and look-ups ask for."""
+    found: set[str] = set()
+    for stmt in function.body:
+        for inner in stmt.walk():
+            if inner.kind in ("if", "loop"):
+                found |= {name for expr in inner.exprs for name in _names(expr)}
+            for expr in inner.exprs:
+                for part in expr.walk():
+                    if part.op in ("cond", "cmp"):
+                        found |= _names(part.args[0]) | (_names(part.args[1]) if part.op == "cmp" else set())
+                    elif part.op == "index" and len(part.args) > 1:
+                        found |= _names(part.args[1])
+                    elif part.op == "call" and part.callee == "next" or (part.op == "call" and part.args[0].name in ("pop", "popleft")):
+                        found |= {name for arg in part.args for name in _names(arg)}
     return found
 
 

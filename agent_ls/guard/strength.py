@@ -140,14 +140,16 @@ def _other_relation(old: Check, new: Check) -> Loss | None:
             return Loss(
                 "assertion-loosened", "block", f"{_short(old.raw)} is only compared with what it is not"
             )
-    if old.relation == "equal" and new.relation == "approx" and new.slack <= 1e-6:
+    if old.relation == "equal" and new.relation == "approx":
+        exact = old.expected is None or not any(isinstance(part.value, float) for part in old.expected.walk())
+        severity: Severity = "block" if exact or new.slack > 1e-6 else "review"
         return Loss(
-            "assertion-only-approximate", "review", f"{_short(old.raw)} is only compared approximately"
+            "assertion-only-approximate", severity, f"{_short(old.raw)} is only compared approximately"
         )
     if old.rank - new.rank <= 2 and old.relation not in ("equal", "approx"):
         return None
     if old.relation in ("true", "defined", "holds") and new.relation in ("true", "defined", "holds"):
-        severity: Severity = "review"
+        severity = "review"
         if old.relation == "true" and new.relation == "defined":
             severity = "block"
         return Loss(
@@ -286,7 +288,7 @@ def _inputs(old: Check, new: Check) -> Loss | None:
     a, b = literals(old.subject), literals(new.subject)
     if sorted(a) != sorted(b) and sorted(literals(old.raw)) != sorted(literals(new.raw)):
         return Loss("input-changed", "review", f"the same is expected of another input: {_short(new.raw)}")
-    if sorted(a) != sorted(b) and canon(old.raw) == canon(new.raw) and set(a) - set(b):
+    if sorted(a) != sorted(b) and canon(old.raw) == canon(new.raw) and b and set(a) - set(b):
         return Loss("input-changed", "review", f"{_short(new.raw)} is now made from other input")
     return None
 

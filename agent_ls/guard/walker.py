@@ -128,7 +128,8 @@ class Walk:
 
     def _assert(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
         for check in demands(substitute(stmt.exprs[0], _simple(at.env))):
-            self.add(evolve(check, line=stmt.line), at)
+            for inner in self._predicate(check, at):
+                self.add(evolve(inner, line=stmt.line), at)
         self._through(stmt.exprs[0], at)
         false = stmt.exprs[0].op == "lit" and not stmt.exprs[0].value
         return at, false
@@ -461,6 +462,21 @@ class Walk:
         inner, returned = evolve(at, env=env, depth=at.depth + 1, path=path), function
         self.block(_returned(returned) or function.body, inner)
         self._active.pop()
+
+    def _predicate(self, check: Check, at: Context) -> list[Check]:
+        """`assert same(a, b)` as what a helper `same` demands, where that is one expression."""
+        call = check.subject
+        if check.relation not in ("true", "false") or call.op != "call" or call.args[0].op != "name":
+            return [check]
+        found = self._local.get(call.callee) or self.helpers(call.callee)
+        body = [s for s in found[0].body if not (s.kind == "expr" and s.exprs[0].op == "lit")] if found else []
+        if found is None or len(body) != 1 or body[0].kind != "return" or not body[0].exprs:
+            return [check]
+        result = body[0].exprs[0]
+        if result.op not in ("cmp", "and", "or", "not") and not isinstance(result.value, bool):
+            return [check]
+        bound = dict(zip(found[0].params, call.positional, strict=False))
+        return demands(substitute(result, bound), check.relation == "true")
 
     # -- judgements
     def _fails(self, body: Sequence[Stmt]) -> bool:
