@@ -10,6 +10,7 @@ from attrs import evolve
 from agent_ls.agent.calls import call_model
 from agent_ls.agent.context import Conversation, Section, cut, fit, note_sections
 from agent_ls.agent.judge import Judge, first_line
+from agent_ls.agent.reading import to_read
 from agent_ls.agent.session import Session
 from agent_ls.agent.toolcontext import LoopContext
 from agent_ls.errors import ContextTooLong
@@ -102,6 +103,7 @@ def start(session: Session, judge: Judge, backend: Backend) -> Conversation:
         more=max(0, len(failing) - 20),
         counts=baseline.counts(),
         suspects=session.suspects[:5],
+        reading=to_read(session, judge),
         tests_policy=session.settings.tests,
     )
     sections = fit(

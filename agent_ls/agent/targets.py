@@ -10,6 +10,7 @@ from attrs import frozen
 
 from agent_ls.agent.judge import Judge
 from agent_ls.agent.locating import locate
+from agent_ls.agent.reading import suspects_by_words
 from agent_ls.agent.session import Session
 from agent_ls.errors import AgentLsError
 from agent_ls.testing.results import TestResult
@@ -57,7 +58,7 @@ class Target:
 def find_targets(session: Session, judge: Judge) -> list[Target]:
     """The suspect functions, most suspicious first, one entry a function."""
     if not session.suspects:
-        session.suspects = locate(session, judge)
+        session.suspects = locate(session, judge) or suspects_by_words(session, judge)
     results = dict(judge.best.results) if judge.best else {}
     baseline = session.baseline
     assert baseline is not None

@@ -75,9 +75,12 @@ class _Evidence:
     reasons: list[tuple[float, str]] = field(factory=list)
     symbols: dict[Definition, float] = field(factory=dict)
 
-    def add(self, score: float, reason: str, definition: Definition | None = None) -> None:
+    def add(
+        self, score: float, reason: str, definition: Definition | None = None, *, telling: float = 1.0
+    ) -> None:
+        """`telling`: how much a reason says to a person, against what it weighs."""
         self.score += score
-        self.reasons.append((score, reason))
+        self.reasons.append((score * telling, reason))
         if definition is not None:
             self.symbols[definition] = max(self.symbols.get(definition, 0.0), score)
 
@@ -119,7 +122,7 @@ def weigh(
     """The candidates that the gathered evidence speaks for; see `context`."""
     evidence: dict[str, _Evidence] = defaultdict(_Evidence)
     for place in places:
-        evidence[place.path].add(weights.name * place.score, place.reason, place.definition)
+        evidence[place.path].add(weights.name * place.score, place.reason, place.definition, telling=3.0)
     _lexical(matches, evidence, weights)
     _spread(graph, evidence, weights)
     for path, share in (recent or {}).items():
@@ -152,7 +155,7 @@ def _lexical(matches: Sequence[Match], evidence: dict[str, _Evidence], weights: 
     for match in matches:
         score = weights.words * match.score / top if top else 0.0
         told = terms_of(match)
-        evidence[match.path].add(score, f"has the task's words {told}" if told else "has the task's words")
+        evidence[match.path].add(score, f"has the task's words {told}", telling=0.5)
         if match.in_path and top_path:
             evidence[match.path].add(
                 weights.path * match.in_path / top_path, "its name is among the task's words"
