@@ -18,6 +18,7 @@ from agent_ls.workspace.index.update import Outcome, Updater, examine, without_u
 if TYPE_CHECKING:
     from agent_ls.cancel import CancelToken
     from agent_ls.workspace.index.build import WorkerPool
+    from agent_ls.workspace.index.listings import Listings
     from agent_ls.workspace.index.location import Location
 
 _EARLY_INDEX_BYTES = 60_000
@@ -25,10 +26,9 @@ _EARLY_INDEX_BYTES = 60_000
 
 
 class Built(NamedTuple):
-    """A finished database, whether git listed the files, what the listing left out, and what was done."""
+    """A finished database, what the listing left out, and what was done."""
 
     path: Path
-    git: bool
     skipped: dict[str, str]
     outcome: Outcome
 
@@ -67,6 +67,7 @@ def locked(location: Location) -> Iterator[None]:
 def build(
     root: Path,
     location: Location,
+    listings: Listings,
     *,
     text: bool,
     pool: WorkerPool | None,
@@ -79,7 +80,7 @@ def build(
     """
     path = location.fresh()
     try:
-        built = _build_at(path, root, text, pool, cancel, on_progress)
+        built = _build_at(path, root, listings, text, pool, cancel, on_progress)
         location.publish(path)
     except BaseException:
         for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm"), Path(f"{path}-journal")):
@@ -92,12 +93,13 @@ def build(
 def _build_at(
     path: Path,
     root: Path,
+    listings: Listings,
     text: bool,
     pool: WorkerPool | None,
     cancel: CancelToken | None,
     on_progress: Callable[[int, int], None] | None,
 ) -> Built:
-    listing = scan.list_files(root, cancel)
+    listing = listings.ask()
     algorithm = "sha1"
     if listing.git:
         said = scan.git_output(root, "rev-parse", "--show-object-format", cancel=cancel)
@@ -121,4 +123,4 @@ def _build_at(
     except BaseException:
         store.close()
         raise
-    return Built(path, listing.git, skipped or {}, outcome)
+    return Built(path, skipped or {}, outcome)

@@ -1,7 +1,7 @@
 """The index of one working tree: opened, brought up to date, asked."""
 
 # Plain strings instead of Path objects, since this runs for every file or at every start.
-# ruff: noqa: PTH112, PTH114, PTH118
+# ruff: noqa: PTH118
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from agent_ls.workspace.index import scan
 from agent_ls.workspace.index.connection import Connection
+from agent_ls.workspace.index.listings import Listings
 from agent_ls.workspace.index.location import Location, fingerprint, index_folder
 from agent_ls.workspace.index.state import Overlay, State
 from agent_ls.workspace.index.store import DAMAGE, Entry, Store, Unusable
@@ -70,7 +70,7 @@ class Index(Connection):
         self.on_progress: Callable[[int, int], None] | None = None
         self._cancel = cancel
         self._lock = threading.RLock()
-        self._git = True
+        self._listings = Listings(root, cancel)
         self._text = True
         self._stale: set[str] = set()
         self._refreshed = False
@@ -233,18 +233,20 @@ class Index(Connection):
         self._sync()
         skipped: dict[str, str] | None = None
         entries = self._state.entries
+        assert self._store is not None
+        wanted: Iterable[str]
         if paths is None:
-            listing = scan.list_files(self.root, self._cancel)
-            self._git, skipped = listing.git, listing.skipped
-            wanted = listing.paths
-            gone = entries.keys() - set(wanted)
+            wanted, skipped = self._listings.everything(self._store, self._tree, entries)
+            gone = entries.keys() - set(wanted) if wanted is not entries else set()
         else:
-            wanted, gone = self._concerned(paths)
+            wanted, gone = self._listings.concerned(paths, entries)
         examined = examine(self.root, wanted, entries)
         skipped = without_unstorable(examined.refused, skipped)
         gone = {path for path in (*gone, *examined.missing) if path in entries}
         if not (examined.candidates or examined.refused or gone or not self._tree):
             self._refreshed = True
+            if skipped is not None:
+                self._listings.remember(self._store, self._tree, skipped)
             if skipped is not None and skipped != self._state.listing_skipped:
                 self._state = self._state.with_entries({}, (), skipped)
             return Refreshed(self._state.version, (), (), 0, 0, time.perf_counter() - started)
@@ -258,7 +260,7 @@ class Index(Connection):
                 store,
                 self.root,
                 self._algorithm,
-                git=self._git,
+                git=self._listings.git,
                 text=self._text,
                 cancel=self._cancel,
                 on_progress=self.on_progress,
@@ -273,6 +275,8 @@ class Index(Connection):
         assert self._lookup is not None
         self._lookup.changed(segments=outcome.parsed > 1)
         changed = self._accept(put, gone, skipped)
+        if skipped is not None:
+            self._listings.remember(store, self._tree, skipped)
         self._maintain(outcome.parsed)
         return Refreshed(
             self._state.version, changed, tuple(sorted(gone)), outcome.read, outcome.parsed,
@@ -313,38 +317,12 @@ class Index(Connection):
         self._refreshed = True
         return changed
 
-    def _concerned(self, paths: set[str]) -> tuple[list[str], set[str]]:
-        """The listed files that changed paths stand for, and the known ones that are listed no more."""
-        entries = self._state.entries
-        folders = {path for path in paths if path in entries and self._is_folder(path)}
-        unknown = [path for path in paths if path and (path not in entries or path in folders)]
-        known = [path for path in paths if path in entries]
-        gone: set[str] = set()
-        if unknown:
-            below = tuple(path + "/" for path in unknown)
-            inside = {path for path in entries if path.startswith(below)}
-            there = [path for path in unknown if os.path.lexists(self.root / path)]
-            found = scan.listed(self.root, there, self._git, self._cancel) if there else []
-            if found is None:
-                found = scan.list_files(self.root, self._cancel).paths
-                gone = set(entries) - set(found)
-            known += found
-            gone |= inside - set(found)
-        return known, gone
-
-    def _is_folder(self, path: str) -> bool:
-        return os.path.isdir(f"{self.root}/{path}") and not os.path.islink(f"{self.root}/{path}")
-
     def _is_listed(self, path: str) -> bool:
         if path in self._state.entries or path in self._state.overlays:
             return True
-        parts = path.split("/")
-        if not {"", ".", ".."}.isdisjoint(parts) or any(part.casefold() == ".git" for part in parts):
-            return False
         if not self._refreshed:
             self.refresh()
-        # A new buffer need not be on the disk, where git would list it: it is asked what it would ignore.
-        return not scan.is_ignored(self.root, path, self._git, self._cancel)
+        return self._listings.would_list(path)
 
     def _renew(self) -> None:
         self._refresh(None)
@@ -355,6 +333,7 @@ class Index(Connection):
 
         location = self._location
         assert location is not None
+        self._listings.forget()
         pool = started_early(self.root, self._cancel)
         try:
             with locked(location):
@@ -362,7 +341,7 @@ class Index(Connection):
                 if self._store is not None:
                     return None
                 built = build(
-                    self.root, location, text=self._text, pool=pool, cancel=self._cancel,
+                    self.root, location, self._listings, text=self._text, pool=pool, cancel=self._cancel,
                     on_progress=self.on_progress,
                 )  # fmt: skip
                 self._store = Store(built.path)
@@ -370,10 +349,10 @@ class Index(Connection):
         finally:
             if pool is not None:
                 pool.close()
-        self._git = built.git
         self._state = State(self._state.version + 1, self._state.entries, self._state.overlays, built.skipped)
         self._refreshed = True
         done = built.outcome
+        self._listings.remember(self._store, self._tree, built.skipped)
         return Refreshed(
             self._state.version, tuple(sorted(self._state.entries)), (), done.read, done.parsed,
             time.perf_counter() - started,

@@ -42,6 +42,7 @@ CREATE TABLE chunk(
     segment INTEGER NOT NULL, kind INTEGER NOT NULL, first BLOB NOT NULL, terms BLOB NOT NULL,
     documents BLOB NOT NULL, UNIQUE(segment, kind, first)
 );
+CREATE TABLE listing(tree INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE pending(blob INTEGER PRIMARY KEY, words BLOB NOT NULL, names BLOB NOT NULL);
 """
 
@@ -111,7 +112,7 @@ class Store:
             raise Unusable("not an index")
         if run("PRAGMA user_version").fetchone()[0] != SCHEMA:
             raise Unusable("of another version")
-        run("SELECT 1 FROM tree, blob, entry, segment, chunk, pending, meta LIMIT 1")
+        run("SELECT 1 FROM tree, blob, entry, segment, chunk, pending, listing, meta LIMIT 1")
 
     def finish(self) -> None:
         """End a scratch database: from now on it is shared, with a journal."""
@@ -199,6 +200,7 @@ class Store:
     def remove_tree(self, tree: int) -> None:
         run = self._connection.execute
         run("DELETE FROM entry WHERE tree = ?", (tree,))
+        run("DELETE FROM listing WHERE tree = ?", (tree,))
         run("DELETE FROM tree WHERE id = ?", (tree,))
 
     def entries(self, tree: int) -> dict[str, Entry]:
@@ -218,6 +220,14 @@ class Store:
         self._connection.executemany(
             "DELETE FROM entry WHERE tree = ? AND path = ?", ((tree, path) for path in paths)
         )
+
+    def listing(self, tree: int) -> bytes | None:
+        """What a tree's last listing depended on, packed."""
+        row = self._connection.execute("SELECT data FROM listing WHERE tree = ?", (tree,)).fetchone()
+        return None if row is None else row[0]
+
+    def put_listing(self, tree: int, data: bytes) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO listing VALUES(?, ?)", (tree, data))
 
     # contents
 
