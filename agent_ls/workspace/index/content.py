@@ -5,25 +5,16 @@ Results are tuples and bytes, so that they cross processes and reach the databas
 
 from __future__ import annotations
 
-import marshal
-import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_ls.workspace.grammars import refined
 from agent_ls.workspace.index import roles
+from agent_ls.workspace.index.packed import BROKEN, GENERATED, LONG_LINES, ONLY_TEXT, Row, pack
 from agent_ls.workspace.index.words import words_of
 
 if TYPE_CHECKING:
-    from agent_ls.workspace.index.records import Definition, FileTags, Import
-
-GENERATED, LONG_LINES, BROKEN, ONLY_TEXT = 1, 2, 4, 8
-"""Flags of a content."""
-
-_MARSHAL = 4  # understood by all Pythons that run us
-_LEVEL = 1
-
-Row = tuple[Any, ...]
+    from agent_ls.workspace.index.records import Definition, FileTags
 
 
 class Content(NamedTuple):
@@ -68,7 +59,7 @@ def understand(
             flags |= BROKEN
     packed = b""
     if definitions or imports:
-        packed = zlib.compress(marshal.dumps((list(definitions), list(imports)), _MARSHAL), _LEVEL)
+        packed = pack(definitions, imports)
     words = words_of(data) if text else set()
     names = {row[0].encode("utf-8", "replace").replace(b"\n", b" ") for row in definitions}
     return Content(len(data), language, flags, packed, words, names)
@@ -76,25 +67,3 @@ def understand(
 
 def _row(d: Definition) -> Row:
     return (d.name, d.kind, d.line, d.name_line, d.column, d.end_line, d.container, d.signature, d.doc)
-
-
-def unpack(packed: bytes) -> tuple[list[Row], list[Row]]:
-    """The rows of definitions and imports. Raises zlib.error for damaged data."""
-    if not packed:
-        return [], []
-    definitions, imports = marshal.loads(zlib.decompress(packed))
-    return definitions, imports
-
-
-def definition(row: Row) -> Definition:
-    """The definition that a row stands for."""
-    from agent_ls.workspace.index.records import Definition
-
-    return Definition(*row)
-
-
-def import_(row: Row) -> Import:
-    """The import that a row stands for."""
-    from agent_ls.workspace.index.records import Import
-
-    return Import(*row)

@@ -6,7 +6,7 @@ processes may have it open.
 """
 
 # Plain strings instead of Path objects, since this runs for every file or at every start.
-# ruff: noqa: PTH105, PTH116, PTH118, PTH208
+# ruff: noqa: PTH105, PTH116, PTH118, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pathlib import Path
 _FOLDER = "index"
 _SCHEMA_PLACE = "-v"
 _UNUSED_DAYS = 30
+_LONGEST_NAMED = 100
 _GIT_TIMEOUT = 20.0
 
 
@@ -40,7 +41,10 @@ class Location:
     def __init__(self, folder: Path, root: Path, schema: str) -> None:
         self.folder = folder
         self._root = root
-        self._tree_file = folder / "trees" / (_digest(os.fsencode(root)) + ".txt")
+        path = os.fsencode(root)
+        # A digest only where it is needed: hashlib takes a while to load.
+        name = path.hex() if len(path) <= _LONGEST_NAMED else _digest(path)
+        self._tree_file = folder / "trees" / f"{name}.txt"
         self._schema = schema
         self._identity: str | None = None
 
@@ -157,6 +161,7 @@ def _identity(root: Path) -> str:
 def fingerprint() -> str:
     """Changes whenever what we read out of files may: with our own modules and queries, and the grammars."""
     import zlib
+    from importlib.machinery import PathFinder
 
     from agent_ls.workspace.index.store import SCHEMA
 
@@ -169,10 +174,11 @@ def fingerprint() -> str:
                     if file.name.endswith((".py", ".scm")):
                         status = file.stat()
                         said.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
-        import tree_sitter
-
-        packages = Path(tree_sitter.__file__).parent.parent
-        said += sorted(name for name in os.listdir(packages) if name.startswith("tree_sitter"))
+        # Found, but not loaded.
+        found = PathFinder.find_spec("tree_sitter")
+        if found is not None and found.origin is not None:
+            packages = os.path.dirname(os.path.dirname(found.origin))
+            said += sorted(name for name in os.listdir(packages) if name.startswith("tree_sitter"))
     except OSError:
         pass
     return f"{SCHEMA}.{zlib.crc32(chr(10).join(said).encode()):08x}"

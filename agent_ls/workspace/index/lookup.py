@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent_ls.workspace.index.content import unpack
-from agent_ls.workspace.index.fragments import Fragments
+from agent_ls.workspace.index.packed import unpack
 from agent_ls.workspace.index.postings import NAMES, WORDS, Pending, Terms
 from agent_ls.workspace.index.store import Store
+
+if TYPE_CHECKING:
+    from agent_ls.workspace.index.fragments import Fragments
 
 _CACHED_BYTES = 6_000_000
 
@@ -114,6 +116,8 @@ class Lookup:
     def fragments(self, kind: int) -> Iterator[Fragments]:
         """All terms of a kind; some in several of the texts."""
         import zlib
+
+        from agent_ls.workspace.index.fragments import Fragments
 
         self._load()
         for segment in self._segments:

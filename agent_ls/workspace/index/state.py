@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from agent_ls.workspace.index.content import Content
-from agent_ls.workspace.index.roles import TOO_LARGE
-from agent_ls.workspace.index.store import Entry
+if TYPE_CHECKING:  # not loaded by a start that finds no change
+    from agent_ls.workspace.index.content import Content
+    from agent_ls.workspace.index.store import Entry
 
 
 class Overlay(NamedTuple):
@@ -52,6 +52,8 @@ class State:
     def large(self) -> tuple[str, ...]:
         """The paths that are left out for their size alone."""
         if self._large is None:
+            from agent_ls.workspace.index.roles import TOO_LARGE
+
             self._large = tuple(path for path, entry in self.entries.items() if entry.reason == TOO_LARGE)
         return self._large
 

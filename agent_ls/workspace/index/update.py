@@ -105,6 +105,8 @@ def examine(root: Path, paths: Iterable[str], entries: Mapping[str, Entry]) -> E
 def without_unstorable(refused: dict[str, Entry], skipped: dict[str, str] | None) -> dict[str, str] | None:
     """Take names that can't be stored out of `refused`; they are only remembered (in `skipped`) for as long
     as we run."""
+    if not refused:
+        return skipped
     from agent_ls.workspace.index import roles
 
     for path in [path for path, entry in refused.items() if entry.reason == roles.NOT_UTF8]:

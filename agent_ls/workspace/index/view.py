@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_ls.workspace.index import roles
-from agent_ls.workspace.index.content import GENERATED, LONG_LINES, ONLY_TEXT, unpack
 from agent_ls.workspace.index.fragments import Fragments
 from agent_ls.workspace.index.hashing import UNSURE, signature
+from agent_ls.workspace.index.packed import GENERATED, LONG_LINES, ONLY_TEXT, unpack
 from agent_ls.workspace.index.postings import NAMES, WORDS
 from agent_ls.workspace.index.records import Definition, FileInfo, Found, Import, Skipped
 from agent_ls.workspace.index.state import State
