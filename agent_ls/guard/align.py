@@ -107,13 +107,19 @@ def _worse_reach(check: Check, new: Sequence[Check]) -> bool:
 
 def _implied(check: Check, new: Sequence[Check]) -> bool:
     """Does a stronger assertion about the same thing say it too?"""
-    if check.relation == "equal" and check.subject.callee in ("len", "size", "count") and check.expected is not None:
+    if (
+        check.relation == "equal"
+        and check.subject.callee in ("len", "size", "count")
+        and check.expected is not None
+    ):
         inner = canon(check.subject.args[-1])
         return any(
             other.rank and other.relation == "equal" and other.expected is not None and canon(other.subject) == inner
             and other.expected.op in ("list", "tuple", "dict") and len(other.expected.args) == check.expected.value
             for other in new
         )  # fmt: skip
+    if "exception(" in check.subject.text and check.expected is not None:
+        return any(n.rank and n.relation == "raises" and check.expected.text in n.message for n in new)
     if check.relation in ("equal", "raises", "called-with"):
         return False
     subjects = {canon(check.subject), canon(check.raw)}
@@ -194,6 +200,8 @@ def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[
         if stand_in is not None:
             rest.remove(stand_in)
             continue
+        if _together(check, rest):
+            continue
         text = check.subject.text if len(check.subject.text) <= 100 else check.raw.text[:100]
         called = {part.callee.rpartition(".")[2] for part in check.subject.walk() if part.op == "call"}
         named = {part.name for part in check.subject.walk() if part.op in ("name", "attr")}
@@ -214,6 +222,18 @@ def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[
             kind = Loss("assertion-deleted", "block", f"the assertion on {text} is gone")
         found.append(Change(check, None, kind))
     return found
+
+
+def _together(old: Check, rest: Sequence[Check]) -> bool:
+    """Do several new assertions together hold the values of an old one?"""
+    wanted = set(literals(old.expected)) if old.expected is not None else set()
+    have: set[str] = set()
+    for new in rest:
+        if new.rank >= old.rank and len(new.conditions) <= len(old.conditions):
+            have |= set(literals(new.subject)) | (
+                set(literals(new.expected)) if new.expected is not None else set()
+            )
+    return len(wanted) > 1 and wanted <= have
 
 
 def _stands_in(old: Check, new: Check) -> bool:

@@ -174,7 +174,8 @@ def is_valuelike(expr: Expr) -> bool:
 
 def oriented(relation: str, left: Expr, right: Expr) -> Check:
     """A check of two sides where the one that is made of values is the expected one."""
-    if is_valuelike(left) and not is_valuelike(right):
+    firmly = is_constant(left) and not is_constant(right)
+    if firmly or (is_valuelike(left) and not is_valuelike(right)):
         left, right = right, left
     return Check(relation, left, left, right, line=left.line or right.line)
 

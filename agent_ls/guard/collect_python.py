@@ -62,7 +62,12 @@ def _scope(
                 d.text.endswith(("staticmethod", "property")) for d in stmt.decorators
             )
             test = _function(file, helpers, stmt, prefix, markers, unit=not is_test, in_class=in_class)
-            if is_test and test.id in seen and not seen[test.id].unit and not any(m.kind == "condition" for m in markers):
+            if (
+                is_test
+                and test.id in seen
+                and not seen[test.id].unit
+                and not any(m.kind == "condition" for m in markers)
+            ):
                 file.markers.append(Marker("hidden", test.id, seen[test.id].line))
             seen[test.id] = test  # a later definition of the same name hides this one
         elif stmt.kind in ("if", "try", "block", "with"):
@@ -214,7 +219,7 @@ def _row(row: Expr, several: bool) -> tuple[Expr, list[Marker]]:
 
 _ELSEWHERE = re.compile(
     r"== 'win32'|'nt'|cygwin|Windows|darwin|startswith\('win|version_info (?:<|<=)|find_spec|not HAS_|not has_|PyPy|pypy"
-    r"|importlib|\w is None$|__version__"
+    r"|importlib|\w is None$|__version__|^(?:\w+\.)*(?:IS_)?(?:WIN\w*|WINDOWS|MAC\w*|OSX|PYPY|IS_PYPY|CYGWIN)$|^not "
 )
 """Conditions under which a test is only skipped on other systems or without an optional package."""
 _HERE = re.compile(
@@ -276,7 +281,10 @@ def _conditional(mark: Expr, last: str, line: int) -> Marker:
         return Marker("skip" if active else "none", mark.text, line)
     elsewhere = _ELSEWHERE.search(text) is not None and _HERE.search(text) is None
     if last.lower() == "skipunless":
-        elsewhere = re.search(r"HAS_|has_|find_spec|is not None|!= '(?:win32|nt|darwin)|== '(?:linux|posix)", text) is not None
+        elsewhere = (
+            re.search(r"HAS_|has_|find_spec|is not None|!= '(?:win32|nt|darwin)|== '(?:linux|posix)", text)
+            is not None
+        )
     return Marker("condition" if elsewhere else "skip-if", mark.text, line)
 
 

@@ -70,6 +70,8 @@ class Compared:
     def pair(self, old: Test, new: Test, pool: Pool, gone: Collection[str]) -> None:
         """Findings for one test that is there before and after."""
         changes = align(old.checks, new.checks, pool, gone)
+        if old.unit and new.unit:
+            changes += align(old.returns, new.returns, pool, gone)
         for change in changes[:MAX_PER_TEST]:
             self._change(change, new)
         if not new.unit:

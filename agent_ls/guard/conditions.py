@@ -12,6 +12,7 @@ from attrs import evolve
 
 from agent_ls.guard.checks import Check, canon, nothing, oriented
 from agent_ls.guard.syntax import Expr, literal, name
+from agent_ls.guard.tables import rows_of
 
 _FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "is": "is not", "is not": "is",
             "in": "not in", "not in": "in"}  # fmt: skip
@@ -178,16 +179,14 @@ def equality(left: Expr, right: Expr, line: int) -> list[Check]:
     for one, two in ((left, right), (right, left)):
         if one.op == "call" and re.search(r"(?:^|\.)(?:approx|Approx|closeTo|be_within)$", one.callee):
             return [approximation(two, one, line)]
-    if (
-        left.op == right.op
-        and left.op in ("tuple", "list")
-        and len(left.args) == len(right.args)
-        and left.args
-    ):
-        return [
-            check
-            for one, two in zip(left.args, right.args, strict=True)
-            for check in equality(one, two, line)
+    if left.op == "comp":
+        rows = rows_of(left, "python")
+        left = Expr("list", args=tuple(rows), line=left.line) if rows else left
+    both = {left.op, right.op} <= {"tuple", "list"}
+    if both and len(left.args) == len(right.args) and left.args:
+        pairs = zip(left.args, right.args, strict=True)
+        return [c for one, two in pairs if one.text != two.text for c in equality(one, two, line)] or [
+            nothing(left, "both sides are the same")
         ]
     check = oriented("equal", left, right)
     expected = check.expected

@@ -27,6 +27,7 @@ _ASKED = re.compile(
     r"update|UPDATE|regen|REGEN|record|RECORD|getoption|environ|getenv|flag\.|process\.env|bless|BLESS|rewrite|overwrite",
     re.IGNORECASE,
 )
+_LITERAL_ARGUMENT = re.compile(r"write_(?:text|bytes)\(\s*[bfr]?['\"]|write\w*\([^,]+,\s*['\"`]")
 MAX_DATA = 400_000
 
 
@@ -77,8 +78,8 @@ def _data(old: World, new: World, path: str) -> list[Finding]:
     if _cases(two, name) < _cases(one, name):
         text = f"{name} holds {_cases(two, name)} cases instead of {_cases(one, name)}"
         return [Finding("cases-removed", "block", path, 1, text)]
-    gone = Counter(line.strip() for line in one.splitlines() if line.strip()) - Counter(
-        line.strip() for line in two.splitlines()
+    gone = Counter(line.rstrip() for line in one.splitlines() if line.strip()) - Counter(
+        line.rstrip() for line in two.splitlines()
     )
     line = next((number for number, _ in new_lines(one, two, comments=True)), 1)
     if not gone and name.endswith((".snap", ".ambr", ".csv", ".txt")):
@@ -137,11 +138,8 @@ def _self_healing(path: str, before: str, after: str) -> list[Finding]:
         read = word and re.search(
             rf"{re.escape(word)}\.read_|(?:read\w*|Read\w*|open|load)\(\s*{re.escape(word)}\b", after
         )
-        if (
-            (_EXPECTED.search(around) or read)
-            and not _ASKED.search(around)
-            and (read or re.search(r"read|Read|load", around))
-        ):
+        named = _EXPECTED.search(line) or (read and _EXPECTED.search(after))
+        if named and read and not _ASKED.search(around) and not _LITERAL_ARGUMENT.search(line):
             text = f"the test writes the file that it compares with: {line.strip()[:100]}"
             found.append(
                 Finding("expected-written-by-test", "block", path, number, text, after=line.strip()[:200])

@@ -31,7 +31,7 @@ _RUNNER = re.compile(
     r"^\s*(?:setattr\(\s*)?(?:unittest\.\w+|pytest\.\w+|_pytest\.[\w.]+|\w*\.?TestCase|TestCase|builtins|Assert(?:ions)?|chai\.\w+"
     r"|globalThis|global|RSpec::\w+(?:::\w+)*|Minitest::\w+)\.?(?:\w+\.)*"
     r"(?:assert\w*|fail\w*|run|expect|raises|AssertionError|isclose|approx|__eq__|_?callTestMethod|test|it|describe)\s*=(?!=)"
-    r"|^\s*(?:setattr|monkeypatch\.setattr)\(\s*(?:unittest|pytest|_pytest|builtins)\b"
+    r"|^\s*(?:setattr|monkeypatch\.setattr)\(\s*(?:unittest\b|pytest\b|_pytest\b|builtins, ['\"](?:AssertionError|isinstance|len))"
     r"|class (?:RSpec::\w+|Minitest::\w+|Object\b.*==)|^\s*(?:expect|assert)\s*=(?!=)"
 )  # fmt: skip
 _SKIP_ALL = re.compile(

@@ -48,6 +48,8 @@ class Test:
     rows: int | None = None
     tokens: Counter[str] = field(factory=Counter)
     unit: bool = False
+    returns: list[Check] = field(factory=list)
+    """What a unit's result says about its arguments, as if it were asserted."""
 
     @property
     def label(self) -> str:
@@ -107,11 +109,15 @@ def make_test(
     if bindings is not None and not bindings:
         walk.block(body, Context(dict(file.env), path=file.path, lost="empty-iteration"))
     if unit:
+        answer = Walk(file.language, helpers)
         for stmt in body:
             result = stmt.exprs[-1] if stmt.kind == "return" and stmt.exprs else None
-            if result is not None and (result.op in ("cmp", "and", "or", "not") or isinstance(result.value, bool)):
+            if result is not None and (
+                result.op in ("cmp", "and", "or", "not") or isinstance(result.value, bool)
+            ):
                 for check in demands(result):
-                    walk.add(evolve(check, line=stmt.line), Context(dict(file.env), path=file.path))
+                    answer.add(evolve(check, line=stmt.line), Context(dict(file.env), path=file.path))
+        test.returns = answer.checks
     test.checks, test.stops, test.mocks, test.calls = walk.checks, walk.stops, walk.mocks, walk.calls
     test.tokens = Counter(token for expr in everything for token in re.findall(r"\w+", expr.text))
     return test

@@ -473,6 +473,9 @@ class _Reader:
         kind, body = self.field(node, "type", "name"), self.field(node, "body")
         parts = tuple(self.expr(child) for child in self.named(body)) if body is not None else ()
         text = re.sub(r"\s+", " ", self.text(kind)) if kind is not None else ""
+        fields_of = self._struct_fields(kind) if kind is not None and self.language == "go" else []
+        if fields_of:
+            parts = tuple(_with_fields(part, fields_of) for part in parts)
         if kind is not None and kind.type in ("slice_type", "array_type", "implicit_length_array_type"):
             return Expr("list", args=parts, line=line)
         if kind is not None and kind.type == "map_type":
@@ -485,6 +488,31 @@ class _Reader:
                 for p in parts
             )
         return call(name(text, line), *parts)
+
+    def _struct_fields(self, kind: Node) -> list[str]:
+        """Names of the fields of a Go slice's or map's elements, where the struct is in this file."""
+        stack, named = [kind], [n for n in kind.named_children if n.type == "type_identifier"]
+        if named:
+            body = re.search(
+                rf"(?ms)^\s*type {re.escape(self.text(named[-1]))} struct \{{(.*?)^\s*\}}",
+                self.source.decode("utf-8", "replace"),
+            )
+            lines = body.group(1).splitlines() if body is not None else []
+            return [
+                w
+                for line in lines
+                for w in re.findall(r"\w+", line.split("//")[0].rpartition(" ")[0].split(" ")[0])
+            ]
+        while stack:
+            node = stack.pop()
+            if node.type == "field_declaration":
+                return [
+                    self.text(label)
+                    for other in (node.parent.named_children if node.parent else ())
+                    for label in other.children_by_field_name("name")
+                ]
+            stack += reversed(node.named_children)
+        return []
 
     def _e_func(self, node: Node, line: int, fields: list[str]) -> Expr:
         params = self._params(self.field(node, "parameters", "parameter"))
@@ -576,6 +604,22 @@ class _Reader:
                 return reader._arguments(node)
             stack += reversed(node.named_children)
         return ()
+
+
+def _with_fields(part: Expr, fields: list[str]) -> Expr:
+    """A row of a table of structs as a dict; in a map the row is the pair's value."""
+    if part.op == "pair":
+        return Expr("pair", args=(part.args[0], _with_fields(part.args[1], fields)), line=part.line)
+    if part.op != "tuple" or not part.args:
+        return part
+    if all(arg.op == "pair" for arg in part.args):
+        pairs = tuple(Expr("pair", args=(literal(a.args[0].name), a.args[1]), line=a.line) for a in part.args)
+    elif len(part.args) == len(fields):
+        cells = zip(fields, part.args, strict=True)
+        pairs = tuple(Expr("pair", args=(literal(key), value), line=value.line) for key, value in cells)
+    else:
+        return part
+    return Expr("dict", args=pairs, line=part.line)
 
 
 def _unquoted(text: str) -> str:

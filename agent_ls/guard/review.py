@@ -65,11 +65,18 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
             if marker.kind == "hidden" and not (was and any(m.text == marker.text for m in was.markers)):
                 message = f"{marker.text} is hidden by a second one of the same name"
                 compared.add("test-hidden", "block", path, marker.line, message, after=file.line(marker.line))
+    broken = {p for p, f in before.items() if f.tests and p in new.all_paths and p not in after}
+    for path in sorted(broken):
+        number = len(before[path].tests)
+        message = f"the file can't be parsed any more, so its {number} tests don't run"
+        compared.add("tests-unreadable", "block", path, 1, message)
     for test in gone:
+        if test.path in broken:
+            continue
         twin = any(similarity(test, other) >= TWIN for other in tests_after)
         compared.gone(test, pool if twin else surplus, removed, uncollected)
     called = {name for one, two in pairs for name in one.calls & two.calls}
-    _units(compared, before, after, called, pool, removed)
+    _units(compared, new, before, after, called, pool, removed)
     _mocks(compared, old, new, before, after, pairs)
     return list(compared.found.values())
 
@@ -96,8 +103,23 @@ def _may_hold_tests(world: World, path: str) -> bool:
     return suffix in (".java", ".cs") and b"@Test" in (world.tree.read(path) or b"")
 
 
+MAX_USERS = 400
+
+
+def _used(world: World, path: str, name: str) -> bool:
+    """Is a helper named anywhere else in the tests? What a conftest holds is used by its name alone."""
+    if path.endswith("conftest.py") or name.lower() in ("setup", "setupclass", "teardown", "beforeeach"):
+        return True
+    word = re.compile(rf"\b{re.escape(name)}\b".encode())
+    if len(word.findall(world.tree.read(path) or b"")) > 1:
+        return True
+    others = sorted(other for other in world.all_paths if is_test_path(other) and other != path)
+    return any(word.search(world.tree.read(other) or b"") for other in others[:MAX_USERS])
+
+
 def _units(
     compared: Compared,
+    world: World,
     before: dict[str, File],
     after: dict[str, File],
     called: set[str],
@@ -113,7 +135,8 @@ def _units(
         for unit in file.units:
             other = own.get(unit.id) or by_name.get(unit.name)
             if other is not None and unit.name not in called and not unit.name.startswith("test"):
-                compared.pair(unit, other, pool, removed)
+                if (unit.checks or unit.returns) and _used(world, other.path, other.name):
+                    compared.pair(unit, other, pool, removed)
 
 
 def _mocks(

@@ -124,26 +124,44 @@ def _equal(path: str, before: File | None, after: File) -> list[Finding]:
 
 def _counting(path: str, before: File | None, after: File) -> list[Finding]:
     """Answers that depend on how often something was called, counted outside of any object."""
-    known = {part.name for stmt in (before.stmts if before else ()) for e in stmt.all_exprs() for part in e.walk()}
+    known = {
+        part.name for stmt in (before.stmts if before else ()) for e in stmt.all_exprs() for part in e.walk()
+    }
     outside = {key for stmt in after.stmts if stmt.kind == "assign" for key in _names(stmt.exprs[0])}
     had = {stmt.name for stmt in _functions(before)}
     for stmt in after.stmts:
         if stmt.kind == "class":
-            outside |= {key for inner in stmt.body if inner.kind == "assign" for key in _names(inner.exprs[0])}
+            outside |= {
+                key for inner in stmt.body if inner.kind == "assign" for key in _names(inner.exprs[0])
+            }
     for function in _functions(after):
-        counted = _counted(function)
+        counted = _counted(function) - set(function.params)
         asked = _asked(function)
         for word in sorted(counted & asked):
             if word in known or (before is not None and function.name not in had):
                 continue
-            severity: Severity = "block" if word in outside or word in function.params else "review"
+            numbered = _numbered(function, word)
+            severity: Severity = "block" if word in outside or numbered else "review"
             text = f"what {function.name} does depends on how often it was called ({word})"
-            return [Finding("answers-by-call-count", severity, path, function.line, text, after=after.line(function.line))]
+            return [
+                Finding(
+                    "answers-by-call-count",
+                    severity,
+                    path,
+                    function.line,
+                    text,
+                    after=after.line(function.line),
+                )
+            ]
     return []
 
 
 def _names(target: Expr) -> set[str]:
-    return {part.name for part in target.walk() if part.op in ("name", "attr") and part.name not in ("self", "this")}
+    return {
+        part.name
+        for part in target.walk()
+        if part.op in ("name", "attr") and part.name not in ("self", "this")
+    }
 
 
 def _counted(function: Stmt) -> set[str]:
@@ -153,15 +171,20 @@ def _counted(function: Stmt) -> set[str]:
         key
         for stmt in function.body
         for inner in stmt.walk()
-        if inner.kind == "assign" and inner.name != "augmented" and inner.exprs[0].op == "name"
+        if inner.kind == "assign"
+        and inner.name != "augmented"
+        and inner.exprs[0].op == "name"
         and not any(part.text == inner.exprs[0].text for part in inner.exprs[-1].walk())
         for key in _names(inner.exprs[0])
     }
     for stmt in function.body:
         for inner in stmt.walk():
-            if inner.kind == "assign" and (inner.name == "augmented" or any(
-                part.text == inner.exprs[0].text for part in inner.exprs[-1].walk()
-            )):
+            if inner.kind == "assign" and (
+                inner.name == "augmented"
+                or any(part.text == inner.exprs[0].text for part in inner.exprs[-1].walk())
+            ):
+                found |= _names(inner.exprs[0])
+            if inner.kind == "assign" and re.search(r"getattr\(.* \+ 1", inner.exprs[-1].text):
                 found |= _names(inner.exprs[0])
             for expr in inner.exprs:
                 for part in expr.walk():
@@ -170,9 +193,26 @@ def _counted(function: Stmt) -> set[str]:
                     elif part.op == "call" and part.args[0].op == "attr" and part.args[0].name in (
                         "append", "push", "fetch_add", "incrementAndGet", "getAndIncrement", "Add", "pop", "popleft"):  # fmt: skip
                         found |= _names(part.args[0].args[0])
-                    elif part.op == "call" and part.callee in ("next", "Interlocked.Increment", "atomic.AddInt32", "atomic.AddInt64"):
+                    elif part.op == "call" and part.callee in (
+                        "next",
+                        "Interlocked.Increment",
+                        "atomic.AddInt32",
+                        "atomic.AddInt64",
+                    ):
                         found |= {name for arg in part.args[1:] for name in _names(arg)}
     return found - local
+
+
+def _numbered(function: Stmt, word: str) -> bool:
+    """Is a count compared with certain numbers?"""
+    for stmt in function.body:
+        for expr in stmt.all_exprs():
+            for part in expr.walk():
+                if part.op == "cmp" and part.name in ("==", "in", "not in") and word in _names(part):
+                    numbers = [p.value for p in part.walk() if p.op == "lit" and isinstance(p.value, int)]
+                    if any(number > 1 for number in numbers):
+                        return True
+    return False
 
 
 def _asked(function: Stmt) -> set[str]:
@@ -188,7 +228,11 @@ def _asked(function: Stmt) -> set[str]:
                         found |= _names(part.args[0]) | (_names(part.args[1]) if part.op == "cmp" else set())
                     elif part.op == "index" and len(part.args) > 1:
                         found |= _names(part.args[1])
-                    elif part.op == "call" and part.callee == "next" or (part.op == "call" and part.args[0].name in ("pop", "popleft")):
+                    elif (
+                        part.op == "call"
+                        and part.callee == "next"
+                        or (part.op == "call" and part.args[0].name in ("pop", "popleft"))
+                    ):
                         found |= {name for arg in part.args for name in _names(arg)}
     return found
 

@@ -70,6 +70,10 @@ def loss(old: Check, new: Check) -> Loss | None:
         return guarded
     if old.relation == "raises" and new.relation == "raises":
         return _errors(old, new)
+    if old.relation != new.relation and {old.relation, new.relation} == {"equal", "approx"}:
+        rounded = _projection(old, new)
+        if rounded is not None and _rounding(new) > old.slack:
+            return rounded
     if old.relation != new.relation:
         return _other_relation(old, new)
     projected = _projection(old, new)
@@ -80,11 +84,40 @@ def loss(old: Check, new: Check) -> Loss | None:
 
 def _guarded(old: Check, new: Check) -> Loss | None:
     was, now = [c for c in old.conditions if not _certain(c)], [c for c in new.conditions if not _certain(c)]
+    for one, two in zip(old.conditions, new.conditions, strict=False):
+        a, b = (re.fullmatch(r"for range\((?:\d+, )?(\d+)\)", text) for text in (one, two))
+        if a and b and int(b.group(1)) * 4 < int(a.group(1)):
+            return Loss(
+                "property-narrowed",
+                "block",
+                f"{_short(old.raw)} is tried {b.group(1)} times instead of {a.group(1)}",
+            )
     if len(now) <= len(was) or set(now) <= set(was):
         return None
     extra = next((c for c in now if c not in was), now[-1])
     return Loss(
-        "assertion-guarded", "block", f"the assertion on {_short(old.raw)} is only reached {extra[:120]}"
+        "assertion-guarded",
+        "review" if _about_input(extra) else "block",
+        f"the assertion on {_short(old.raw)} is only reached {extra[:120]}",
+    )
+
+
+def _about_input(condition: str) -> bool:
+    """Does a condition only ask for what a row of a table holds, not for what the code answered?"""
+    words = re.sub(r"'(?:[^'\\]|\\.)*'", "", condition.removeprefix("if "))
+    names = set(re.findall(r"[A-Za-z_][\w.]*", words)) - {
+        "not",
+        "and",
+        "or",
+        "None",
+        "True",
+        "False",
+        "in",
+        "is",
+    }
+    return bool(names) and all(
+        re.match(r"isinstance|math\.|int$|str$|float$|dt\.|datetime|bytes$|list$|dict$|sys\.|os\.name", n)
+        for n in names
     )
 
 
@@ -119,10 +152,12 @@ def _other_relation(old: Check, new: Check) -> Loss | None:
         "called-with",
         "called-n",
         "not-called",
-        "snapshot",
         "raises",
     ):
         return None
+    if old.relation == "equal" and new.relation == "snapshot":
+        text = f"{_short(old.raw)} is compared with a recorded snapshot instead of a value"
+        return Loss("snapshot-instead-of-value", "review", text)
     if old.relation in ("called-with", "called-n", "not-called") and new.relation == "equal":
         return None
     if old.relation == "called-n" and new.relation in ("called-with",):
@@ -382,6 +417,15 @@ def _projection(old: Check, new: Check) -> Loss | None:
             f"both sides go through {what or 'a function'} before they are compared",
         )
     return Loss("comparison-narrowed", "block", f"only {_short(found)} is compared, not {_short(old.raw)}")
+
+
+def _rounding(check: Check) -> float:
+    """How much a rounding of the subject leaves open."""
+    for part in check.subject.walk():
+        if part.op == "call" and part.callee in ("round", "Math.round", "math.Round"):
+            digits = part.args[2] if len(part.args) > 2 else None
+            return float(0.5 * 10.0 ** -number(digits, 0.0))
+    return float("inf")
 
 
 def _outer(expr: Expr, inner: set[str]) -> Expr | None:

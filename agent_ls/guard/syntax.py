@@ -178,6 +178,37 @@ def substitute_stmt(stmt: Stmt, env: Mapping[str, Expr]) -> Stmt:
     )
 
 
+def folded(expr: Expr) -> Expr:
+    """`expr` with what is known without running it worked out: sums and comparisons of literals, fields of
+    literal structures."""
+    if not expr.args:
+        return expr
+    args = tuple(folded(arg) for arg in expr.args)
+    if any(a is not b for a, b in zip(args, expr.args, strict=True)):
+        expr = evolve(expr, args=args)
+    if expr.op == "attr":
+        inner = args[0]
+        found = next(
+            (a.args[-1] for a in inner.args if a.op in ("kw", "pair") and _label(a) == expr.name), None
+        )
+        return found if found is not None and inner.op in ("call", "dict") else expr
+    if len(args) != 2 or any(arg.op != "lit" for arg in args):
+        return expr
+    one, two = args[0].value, args[1].value
+    numbers = isinstance(one, int | float) and isinstance(two, int | float)
+    if expr.op == "bin" and numbers and expr.name in ("+", "-", "*"):
+        return literal(
+            one + two if expr.name == "+" else one - two if expr.name == "-" else one * two, expr.line
+        )
+    if expr.op == "cmp" and expr.name in ("==", "!="):
+        return literal((one == two) == (expr.name == "=="), expr.line)
+    return expr
+
+
+def _label(pair: Expr) -> str:
+    return pair.name if pair.op == "kw" else str(pair.args[0].value or pair.args[0].name)
+
+
 def literals(expr: Expr) -> list[str]:
     """Normal forms of the literal values inside, duplicates included; True, False and None are none."""
     return [

@@ -16,7 +16,7 @@ from agent_ls.guard.checks import Check, raised
 from agent_ls.guard.conditions import demands
 from agent_ls.guard.mocking import Mock, mocks_in
 from agent_ls.guard.recognise import body_of, is_failure, recognise
-from agent_ls.guard.syntax import Expr, Stmt, name, substitute, substitute_stmt
+from agent_ls.guard.syntax import Expr, Stmt, folded, name, substitute, substitute_stmt
 from agent_ls.guard.tables import bind, rows_of
 from agent_ls.guard.vocabulary import FAILURE_TYPES, SWALLOWING
 
@@ -80,8 +80,8 @@ class Walk:
             return
         full = evolve(
             check,
-            subject=substitute(check.subject, at.env),
-            expected=substitute(check.expected, at.env) if check.expected is not None else None,
+            subject=folded(substitute(check.subject, at.env)),
+            expected=folded(substitute(check.expected, at.env)) if check.expected is not None else None,
             conditions=(*at.conditions, *check.conditions),
             lost=check.lost or at.lost,
             path=check.path or at.path,
@@ -114,6 +114,10 @@ class Walk:
         for expr in stmt.exprs:
             self.mocks += mocks_in(expr, at.env)
             ended = self.expr(expr, at, awaited=expr.op == "await") or ended
+            sorted_name = _sorted_in_place(expr)
+            if sorted_name:
+                known = at.env.get(sorted_name, name(sorted_name))
+                at = evolve(at, env={**at.env, sorted_name: Expr("call", args=(name("sorted"), known))})
         return at, ended
 
     def _return(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
@@ -162,7 +166,7 @@ class Walk:
 
     def _if(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
         test = substitute(stmt.exprs[0], _simple(at.env))
-        resolved = substitute(test, at.env)
+        resolved = folded(substitute(test, at.env))
         self._through(stmt.exprs[0], at)
         always = bool(resolved.value) if resolved.op == "lit" else None
         if self._fails(stmt.body) and always is None:
@@ -469,7 +473,9 @@ class Walk:
         if check.relation not in ("true", "false") or call.op != "call" or call.args[0].op != "name":
             return [check]
         found = self._local.get(call.callee) or self.helpers(call.callee)
-        body = [s for s in found[0].body if not (s.kind == "expr" and s.exprs[0].op == "lit")] if found else []
+        body = (
+            [s for s in found[0].body if not (s.kind == "expr" and s.exprs[0].op == "lit")] if found else []
+        )
         if found is None or len(body) != 1 or body[0].kind != "return" or not body[0].exprs:
             return [check]
         result = body[0].exprs[0]
@@ -503,6 +509,39 @@ class Walk:
                         ):
                             return True
         return False
+
+
+def _sorted_in_place(expr: Expr) -> str:
+    """The name of what a statement sorts: `found.sort()`, `sort.Strings(found)`."""
+    if expr.op != "call" or expr.args[0].op != "attr":
+        return ""
+    last, receiver = expr.args[0].name, expr.args[0].args[0]
+    if last in (
+        "sort",
+        "sort_unstable",
+        "sort!",
+        "sort_by",
+        "sort_by_key",
+        "dedup",
+        "sort_unstable_by",
+        "uniq!",
+        "Sort",
+    ):
+        if receiver.op == "name" and receiver.name not in (
+            "sort",
+            "slices",
+            "Collections",
+            "Arrays",
+            "Array",
+        ):
+            return receiver.name
+    if re.fullmatch(
+        r"(?:sort\.(?:Strings|Ints|Slice|SliceStable|Sort|Float64s)|slices\.Sort\w*|Collections\.sort|Arrays\.sort|Array\.Sort)",
+        expr.callee,
+    ):
+        first = expr.args[1] if len(expr.args) > 1 else None
+        return first.name if first is not None and first.op == "name" else ""
+    return ""
 
 
 def _is_failing(stmt: Stmt) -> bool:
@@ -554,6 +593,9 @@ def _is_own(receiver: Expr) -> bool:
 
 def _settled(check: Check) -> Check:
     """Judge an equality again once names are replaced: both sides may have become the same."""
+    expected = folded(check.expected) if check.expected is not None else None
+    if expected is not check.expected:
+        check = evolve(check, expected=expected)
     if check.relation == "equal" and check.expected is not None and check.subject.text == check.expected.text:
         return evolve(check, relation="nothing", why="both sides are the same")
     return check

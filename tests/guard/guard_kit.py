@@ -40,7 +40,9 @@ def cases() -> Iterator[Case]:
             head, _, rest = part.partition("\n")
             name, severity, kind = (word.strip() for word in head.split("|"))
             before, after = MemoryTree(), MemoryTree()
-            for mark, file, text in re.findall(r"(?ms)^(===|<<<|>>>) (\S+)\n(.*?)(?=^(?:===|<<<|>>>) |\Z)", rest):
+            for mark, file, text in re.findall(
+                r"(?ms)^(===|<<<|>>>) (\S+)\n(.*?)(?=^(?:===|<<<|>>>) |\Z)", rest
+            ):
                 if mark in ("===", "<<<"):
                     before.files[file] = text.encode()
                 if mark in ("===", ">>>"):
