@@ -27,16 +27,15 @@ from agent_ls.errors import UsageError
 def map(tokens: int, about: str | None, files: tuple[str, ...], **given: Any) -> int:
     """Print the repository's most important files and definitions, within a token budget."""
     context = Context.of(given)
-    repo = context.repository()
+    root = _root(context)
 
     from agent_ls.cli.output import console, emit_json, only_json_on_stdout, visible
     from agent_ls.models._estimate import estimate_tokens
     from agent_ls.workspace.index.index import open_index
     from agent_ls.workspace.index.issue_text import mentions
-    from agent_ls.workspace.index.recency import recently_changed
     from agent_ls.workspace.index.repomap import Focus, repo_map
 
-    with only_json_on_stdout(context.as_json), open_index(repo.root) as index:
+    with only_json_on_stdout(context.as_json), open_index(root) as index:
         view = index.view()
         for path in files:
             if view.file(path) is None:
@@ -48,7 +47,7 @@ def map(tokens: int, about: str | None, files: tuple[str, ...], **given: Any) ->
         focus = Focus(
             names=frozenset([*found.names, *(about or "").split()]),
             files=files,
-            recent=recently_changed(repo),
+            recent=_recent(context, root),
         )
         overview = repo_map(view, tokens, focus, count=estimate_tokens)
         if context.as_json:
@@ -85,7 +84,7 @@ def map(tokens: int, about: str | None, files: tuple[str, ...], **given: Any) ->
 def context(text: str | None, issue: int | None, issue_file: Path | None, limit: int, **given: Any) -> int:
     """Rank the files to read for a task, with the reasons why. TEXT is the task in words; "-" reads stdin."""
     options = Context.of(given)
-    repo = options.repository()
+    root = _root(options)
     if sum(source is not None for source in (text, issue, issue_file)) != 1:
         raise UsageError(
             "give the task once: TEXT, --issue N or --issue-file FILE",
@@ -95,14 +94,13 @@ def context(text: str | None, issue: int | None, issue_file: Path | None, limit:
     from agent_ls.cli.output import console, emit_json, only_json_on_stdout, visible
     from agent_ls.workspace.index.context import context as find_context
     from agent_ls.workspace.index.index import open_index
-    from agent_ls.workspace.index.recency import recently_changed
 
     with only_json_on_stdout(options.as_json):
-        task = _task_text(repo, text, issue, issue_file)
+        task = _task_text(options, text, issue, issue_file)
         if not task.strip():
             raise UsageError("the task is empty", "Say in a few words what is to be done.")
-        with open_index(repo.root) as index:
-            found = find_context(index.view(), task, limit=limit, recent=recently_changed(repo))
+        with open_index(root) as index:
+            found = find_context(index.view(), task, limit=limit, recent=_recent(options, root))
         if options.as_json:
             rows = [
                 {
@@ -142,14 +140,29 @@ def context(text: str | None, issue: int | None, issue_file: Path | None, limit:
     return 0
 
 
-def _task_text(repo: Any, text: str | None, issue: int | None, issue_file: Path | None) -> str:
+def _root(context: Context) -> Path:
+    """The repository's root; a folder outside any repository stands for itself."""
+    from agent_ls.workspace.index.scan import git_output
+
+    if context.repo.is_dir() and git_output(context.repo, "rev-parse", "--git-dir") is None:
+        return context.repo
+    return context.repository().root
+
+
+def _recent(context: Context, root: Path) -> dict[str, float]:
+    from agent_ls.workspace.index.recency import recently_changed
+
+    return {} if root is context.repo else recently_changed(context.repository())
+
+
+def _task_text(options: Context, text: str | None, issue: int | None, issue_file: Path | None) -> str:
     """The task's words, from wherever they come. Raises UsageError, ProviderError."""
     if issue is not None:
         import os
 
         from agent_ls.issues.find import resolve_issue
 
-        task = resolve_issue(repo, issue, os.environ)
+        task = resolve_issue(options.repository(), issue, os.environ)
         return f"{task.title}\n\n{task.body}"
     if issue_file is not None:
         return issue_file.read_text("utf-8", "replace")

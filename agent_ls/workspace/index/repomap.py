@@ -20,6 +20,8 @@ CHARS_PER_TOKEN = 3.2
 _MAX_LINE = 110
 _MENTIONED = 10.0
 """A name of the task's words pulls so many times as strongly."""
+_ASKED = 0.3
+"""Share of the ranks that goes to the focus itself."""
 _PER_FILE = 40
 _KINDS = {
     **dict.fromkeys(("class", "interface", "struct", "trait", "enum"), 1.5),
@@ -101,14 +103,18 @@ def file_ranks(graph: Graph, focus: Focus = NO_FOCUS) -> list[float]:
         point(path, 10.0)
     for path in focus.tests:
         point(path, 8.0)
+    extra = _mentioned(graph, focus.names, teleport)
+    asked = {node: weight / sum(teleport.values()) for node, weight in teleport.items()}
     for path, weight in focus.recent.items():
         point(path, 2.0 * weight)
-    extra = _mentioned(graph, focus.names, teleport)
     if teleport:
         # The rest of the surfers start anywhere, so that the whole stays in sight.
         anywhere = 0.2 * sum(teleport.values()) / len(graph.paths)
         teleport = {node: teleport.get(node, 0.0) + anywhere for node in range(len(graph.paths))}
         ranks = pagerank(graph.links, teleport, extra=extra)
+        if asked:
+            # What is asked for comes before what it builds on.
+            ranks = [(1 - _ASKED) * rank + _ASKED * asked.get(node, 0.0) for node, rank in enumerate(ranks)]
     else:
         ranks = list(graph.ranks)
     named = {*focus.files, *focus.tests}
