@@ -24,6 +24,13 @@ def _leave_the_project_out() -> None:
     sys.path[:] = [part for part in sys.path if _real(part) == home or _real(part) not in unwanted]
 
 
+def _speak_utf8() -> None:
+    """Start again in UTF-8 mode where the locale says something else: git and the files' names don't care
+    about it, and Python would not find a path that it can't encode."""
+    if sys.getfilesystemencoding().lower() != "utf-8" and not sys.flags.utf8_mode and sys.executable:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
 def _real(part: str) -> str:
     """The folder that an entry of the module search names; the entry itself if the current folder is gone."""
     try:
@@ -35,6 +42,8 @@ def _real(part: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: `sys.argv[1:]`) and return the process's exit code."""
     _leave_the_project_out()
+    if argv is None:
+        _speak_utf8()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--version"]:  # felt at every start of an editor: not even click is needed
         from agent_ls import __version__
@@ -50,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # while modules were loaded, or after all was done
         sys.stderr.write("cancelled\n")
         code = 130
-    if argv is None and code == 130:  # a second Ctrl-C must not make a traceback of the last moments
+    if argv is None:  # all is said: a Ctrl-C now must not change the exit code
         import signal
 
         signal.signal(signal.SIGINT, signal.SIG_IGN)

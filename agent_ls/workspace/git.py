@@ -196,6 +196,11 @@ class Repository:
         """The same repository with one more setting overridden in every call."""
         return evolve(self, settings={**self._settings, key: value})
 
+    @property
+    def place(self) -> Path:
+        """Where a person finds the repository: the main working tree, or the bare directory."""
+        return self.common_dir.parent if self.common_dir.name == ".git" else self.common_dir
+
     def until(self, cancel: CancelToken | None) -> Repository:
         """The same repository; a running command ends, and Cancelled is raised, once `cancel` is set."""
         return evolve(self, cancel=cancel)
@@ -219,15 +224,22 @@ class Repository:
             input = encode(input)
         result = _run(self.root, args, {**variables, **(env or {})}, input, self._cancel)
         if check and result.returncode != 0:
-            raise GitError(
-                f"git {args[0]} failed (exit {result.returncode}): {result.stderr.strip() or 'no message'}"
-            )
+            raise _failure(self.place, args[0], result)
         return result if text else GitResult("", result.stderr, result.returncode, result.data)
 
     def head(self) -> str | None:
-        """The commit that is checked out; None on a branch without commits."""
+        """The commit that is checked out; None on a branch without commits. Raises UsageError when it can't
+        be read."""
         result = self.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", check=False)
-        return result.stdout.strip() if result.returncode == 0 else None
+        if result.returncode == 0:
+            return result.stdout.strip()
+        named = self.git("rev-parse", "--verify", "--quiet", "HEAD", check=False)
+        if named.returncode == 0:
+            raise UsageError(
+                f"{self.root} is damaged: its current commit {named.stdout.strip()} can't be read",
+                _FSCK,
+            )
+        return None
 
     def current_branch(self) -> str | None:
         """The branch that is checked out (it may have no commit yet); None when HEAD is detached."""
@@ -367,6 +379,50 @@ class Repository:
             "commit-tree", tree, "-p", parent, "-F", "-", env=env, input=message.rstrip("\n") + "\n"
         )
         return result.stdout.strip()
+
+
+_FSCK = "`git fsck` names what is damaged or missing; fetch or clone the repository again to restore it."
+_NO_ROOM = "Free some space, or move the state (AGENT_LS_STATE_DIR)."
+_CAUSES: tuple[tuple[str, str, str, type[AgentLsError]], ...] = (
+    (
+        r"index file (smaller than expected|corrupt)|bad index file|bad signature 0x|index uses .* extension",
+        "the index of {root} is damaged",
+        "`rm -f .git/index && git reset` makes it anew: all files stay; what was staged no longer is.",
+        UsageError,
+    ),
+    (
+        r"loose object|inflate:|unable to unpack|unable to read (sha1 file|tree|[0-9a-f]{40})"
+        r"|missing blob object|bad (tree|object)|not a valid object|pack.* (corrupt|is damaged)"
+        r"|object file .* is empty"
+        r"|sha1 mismatch|hash mismatch|unable to find [0-9a-f]{40}|failed to read object",
+        "{root} is damaged: git can't read some of its objects",
+        _FSCK,
+        UsageError,
+    ),
+    (
+        r"No space left on device|Disk quota exceeded|File too large",
+        "git could not write",
+        _NO_ROOM,
+        GitError,
+    ),
+    (
+        r"insufficient permission for adding an object|Permission denied|Read-only file system",
+        "git may not write into {root}",
+        "agent-ls keeps a snapshot commit, the session's branch and its worktree's record there: make .git "
+        "writable, or work in a clone.",
+        UsageError,
+    ),
+)
+
+
+def _failure(place: Path, command: str, result: GitResult) -> AgentLsError:
+    """Why a command failed, in words and with the remedy where the cause is a known one."""
+    said = result.stderr.strip()
+    for pattern, message, remedy, kind in _CAUSES:
+        if re.search(pattern, said):
+            last = said.splitlines()[-1].removeprefix("fatal: ").removeprefix("error: ")
+            return kind(f"{message.format(root=place)} ({last})", remedy)
+    return GitError(f"git {command} failed (exit {result.returncode}): {said or 'no message'}")
 
 
 def _clean(text: str | None) -> str:
