@@ -141,6 +141,9 @@ class QuickRunner:
                 if cancel is None or not cancel.cancelled:
                     self._fall_back(str(error))
                 return self._fresh(requested, options, on_result)
+            except BaseException:  # interrupted: the warm process is still at work on this run
+                self._stop()
+                raise
             return self._checked(requested, quick, options)
 
     def warm(self) -> None:

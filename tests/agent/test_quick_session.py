@@ -12,6 +12,7 @@ from attrs import evolve
 from agent_ls.agent import api
 from agent_ls.agent.report import Report
 from agent_ls.cancel import CancelToken
+from agent_ls.cli.story import Story
 from agent_ls.settings import Limits, Settings
 from agent_ls.task import Task
 from agent_ls.verdict import Verdict
@@ -65,3 +66,6 @@ def test_a_change_that_passes_in_the_warm_process_alone_is_not_fixed(
     assert report.verdict is not Verdict.FIXED
     assert "disagree" in report.data["tests"]["quick"]["fallback"]
     assert events.of("quick_tests")[-1]["state"] == "fallback"
+    told = "\n".join(line.plain for event in events.events for line in Story().read(event))
+    assert "every test run takes a fresh process from here: a forked and a fresh process disagree" in told
+    assert "warm test process" not in told  # a detail, told with --verbose

@@ -333,6 +333,21 @@ def test_other_runners_are_not_forked(files: dict[str, str], command: tuple[str,
     assert make(files, command=command)[0].reason == "the tests are not run by pytest"
 
 
+def test_after_an_interruption_it_starts_anew(make: Make) -> None:
+    text = "import time\ndef test_fast(): pass\ndef test_slow(): time.sleep(600)\ndef test_bad(): assert 0"
+    quick, _, _ = make({"test_a.py": text})
+
+    def interrupt(result: TestResult) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        quick.run(["test_a.py::test_bad"])
+    with pytest.raises(KeyboardInterrupt):
+        quick.run(["test_a.py"], on_result=interrupt)
+    assert outcomes(quick.run(["test_a.py::test_bad"])) == {"test_a.py::test_bad": "failed"}
+    assert (quick.reason, quick.counts.started) == (None, 2)
+
+
 def test_a_difference_ends_it(make: Make) -> None:
     quick, _, events = make({"test_a.py": "import os\ndef test_a(): assert 'AGENT_LS_IMPORTS' in os.environ"})
     runs = [quick.run(["test_a.py"]) for _ in range(3)]
