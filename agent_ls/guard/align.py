@@ -32,7 +32,8 @@ class Pool:
 
     @classmethod
     def of(cls, checks: Sequence[Check], without: Sequence[Check] = ()) -> Pool:
-        """The checks that can fail; fewer those of `without`, so that only what is new in the pool is left."""
+        """The checks that can fail; fewer those of `without`, so that only what is new in the pool is"
+        " left."""
         found: Counter[tuple[str, str]] = Counter()
         for check in checks:
             if check.rank:
@@ -115,7 +116,8 @@ def _implied(check: Check, new: Sequence[Check]) -> bool:
         inner = canon(check.subject.args[-1])
         return any(
             other.rank and other.relation == "equal" and other.expected is not None and canon(other.subject) == inner
-            and other.expected.op in ("list", "tuple", "dict") and len(other.expected.args) == check.expected.value
+            and other.expected.op in ("list", "tuple",
+            "dict") and len(other.expected.args) == check.expected.value
             for other in new
         )  # fmt: skip
     if "exception(" in check.subject.text and check.expected is not None:
@@ -204,7 +206,7 @@ def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[
             continue
         text = check.subject.text if len(check.subject.text) <= 100 else check.raw.text[:100]
         called = {part.callee.rpartition(".")[2] for part in check.subject.walk() if part.op == "call"}
-        named = {part.name for part in check.subject.walk() if part.op in ("name", "attr")}
+        named = {part.name for part in check.subject.walk() if part.op in ("name", "attr", "kw")}
         if (called | named) & set(gone):
             words = ", ".join(sorted((called | named) & set(gone)))
             kind = Loss("assertion-deleted", "review", f"the assertion on {text} is gone, and so is {words}")

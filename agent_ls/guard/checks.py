@@ -83,7 +83,8 @@ class Check:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same for two assertions that say the same; the order of an equality's sides is no difference."""
+        """The same for two assertions that say the same; the order of an equality's sides is no"
+        " difference."""
         known: tuple[str, str] | None = self.__dict__.get("_key")
         if known is None:
             one, two = canon(self.subject), canon(self.expected) if self.expected is not None else ""
@@ -138,7 +139,8 @@ def lossless(expr: Expr) -> Expr:
             return expr
 
 
-_QUIET = {"to_vec", "clone", "as_deref", "as_ref", "as_str", "to_string", "into", "to_owned", "unwrap", "iter", "into_iter",
+_QUIET = {"to_vec", "clone", "as_deref", "as_ref", "as_str", "to_string", "into", "to_owned", "unwrap",
+    "iter", "into_iter",
           "copy", "toList", "collect", "as_slice"}  # fmt: skip
 
 

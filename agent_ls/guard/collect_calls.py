@@ -10,13 +10,16 @@ from agent_ls.guard.model import File, Helpers, Marker, Test, make_test
 from agent_ls.guard.syntax import Expr, Stmt, substitute
 from agent_ls.guard.tables import bind, row_bindings, rows_of
 
-_GROUPS = {"describe", "context", "suite", "feature", "fdescribe", "xdescribe", "fcontext", "xcontext", "shared_examples",
+_GROUPS = {"describe", "context", "suite", "feature", "fdescribe", "xdescribe", "fcontext", "xcontext",
+    "shared_examples",
            "shared_examples_for", "shared_context", "example_group", "class_scope"}  # fmt: skip
-_TESTS = {"test", "it", "specify", "example", "scenario", "xit", "xtest", "fit", "ftest", "xspecify", "pending", "its",
+_TESTS = {"test", "it", "specify", "example", "scenario", "xit", "xtest", "fit", "ftest", "xspecify",
+    "pending", "its",
           "xexample", "fexample", "focus", "bench_skip", "Deno.test", "fspecify"}  # fmt: skip
 _SKIPPED = {"xit", "xtest", "xdescribe", "xcontext", "xspecify", "xexample", "pending"}
 _FOCUSED = {"fit", "fdescribe", "fcontext", "ftest", "fexample", "fspecify", "focus"}
-_HOOKS = {"before", "after", "beforeEach", "afterEach", "beforeAll", "afterAll", "let", "let!", "subject", "around",
+_HOOKS = {"before", "after", "beforeEach", "afterEach", "beforeAll", "afterAll", "let", "let!", "subject",
+    "around",
           "setup", "teardown", "it_behaves_like", "include_examples"}  # fmt: skip
 
 

@@ -31,6 +31,7 @@ _CSHARP_TESTS = {
     "SkippableFact",
     "SkippableTheory",
 }
+_RUST_TESTS = {"test", "rstest", "test_case", "wasm_bindgen_test", "proptest", "quickcheck"}
 _SKIP = {"Disabled", "Ignore", "Ignored", "DisabledIfSystemProperty", "Explicit", "ignore"}
 _BUILD = re.compile(r"^(?://go:build|// \+build)\s+(.+)$", re.MULTILINE)
 _USUAL_TAGS = re.compile(
@@ -106,8 +107,7 @@ def _is_test(stmt: Stmt, file: File, prefix: str) -> bool:
         case "c_sharp":
             return bool(words & _CSHARP_TESTS)
         case "rust":
-            return any(word in ("test", "rstest", "test_case", "wasm_bindgen_test", "proptest", "quickcheck") or word.endswith(".test")
-                       or word.endswith("::test") for word in words)  # fmt: skip
+            return any(word in _RUST_TESTS or word.endswith((".test", "::test")) for word in words)
         case "ruby":
             return stmt.name.startswith("test_")
     return False
@@ -156,7 +156,7 @@ def _markers(stmt: Stmt, file: File) -> list[Marker]:
 def _rows(stmt: Stmt, file: File) -> tuple[list[dict[str, Expr]] | None, list[Marker]]:
     rows: list[Expr] = []
     known, markers = False, []
-    params = [param for param in stmt.params]
+    params = list(stmt.params)
     for decorator in stmt.decorators:
         if decorator.op != "call":
             continue

@@ -218,12 +218,15 @@ def _row(row: Expr, several: bool) -> tuple[Expr, list[Marker]]:
 
 
 _ELSEWHERE = re.compile(
-    r"== 'win32'|'nt'|cygwin|Windows|darwin|startswith\('win|version_info (?:<|<=)|find_spec|not HAS_|not has_|PyPy|pypy"
-    r"|importlib|\w is None$|__version__|^(?:\w+\.)*(?:IS_)?(?:WIN\w*|WINDOWS|MAC\w*|OSX|PYPY|IS_PYPY|CYGWIN)$|^not "
+    r"== 'win32'|'nt'|cygwin|Windows|darwin|startswith\('win|version_info (?:<|<=)|find_spec|not HAS_"
+    r"|not has_|PyPy|pypy"
+    r"|importlib|\w is None$|__version__|^(?:\w+\.)*(?:IS_)?(?:WIN\w*|WINDOWS|MAC\w*|OSX|PYPY|IS_PYPY"
+    r"|CYGWIN)$|^not "
 )
 """Conditions under which a test is only skipped on other systems or without an optional package."""
 _HERE = re.compile(
-    r"!= 'win32'|!= 'darwin'|!= 'nt'|!= 'Windows'|== 'linux|== 'posix'|== 'Linux'|startswith\('linux|version_info (?:>|>=) \[?3, (?:[0-9]|1[01])\]?\)"
+    r"!= 'win32'|!= 'darwin'|!= 'nt'|!= 'Windows'|== 'linux|== 'posix'|== 'Linux'|startswith\('linux"
+    r"|version_info (?:>|>=) \[?3, (?:[0-9]|1[01])\]?\)"
     r"|version_info (?:>|>=) \[3|not sys\.platform\.startswith\('win|environ|getenv|exists\("
 )
 """Conditions that hold where tests are usually run."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 RUNNER = re.compile(
-    r"(?<![\w./-])(?:pytest|py\.test|unittest|nose2?|tox|nox|jest|vitest|mocha|ava|karma|playwright test|cypress run"
-    r"|node --test|(?:npm|pnpm|yarn|bun)(?: run)? [\w:-]*test[\w:-]*|deno test|go test|gotestsum|cargo (?:test|nextest)|mvn\w*|mvnw"
-    r"|gradlew?|dotnet test|rspec|rake(?: \w+)*|minitest|ruby -I\S*test|rails test|phpunit|ctest|make (?:test|check)\w*"
+    r"(?<![\w./-])(?:pytest|py\.test|unittest|nose2?|tox|nox|jest|vitest|mocha|ava|karma|playwright test"
+    r"|cypress run"
+    r"|node --test|(?:npm|pnpm|yarn|bun)(?: run)? [\w:-]*test[\w:-]*|deno test|go test|gotestsum"
+    r"|cargo (?:test|nextest)|mvn\w*|mvnw"
+    r"|gradlew?|dotnet test|rspec|rake(?: \w+)*|minitest|ruby -I\S*test|rails test|phpunit|ctest"
+    r"|make (?:test|check)\w*"
     r"|coverage run|hatch (?:run )?test|trial|bundle exec \w+|stack test|sbt|swift test|mix test)(?![\w-])"
 )
 
@@ -16,23 +19,29 @@ _HIDING: tuple[tuple[str, str], ...] = (
     (r";\s*(?:true|exit 0|:)\s*$", "the exit code is thrown away"),
     (r"&\s*$", "nobody waits for the result"),
     (r"\|\s*(?:tee|cat|head|tail|grep)\b", "a pipe hides the exit code"),
-    (r"--(?:exit-?zero|exit-code[ =]0|suppress-tests-failed-exit-code|no-error-exit|no-fail-on\S*)\b", "failures don't count"),
+    (r"--(?:exit-?zero|exit-code[ =]0|suppress-tests-failed-exit-code|no-error-exit|no-fail-on\S*)\b",
+    "failures don't count"),
     (r"--pass-?[wW]ith-?[nN]o-?[tT]ests|--no-tests=pass", "no tests at all count as success"),
     (r"--collect-only|--co\b|--dry-run|--no-run\b|--list-?[tT]ests?\b", "no test is run"),
-    (r"-D(?:skipTests|maven\.test\.skip|skipITs)(?:=true)?|-x (?:test|check)\b|-Dmaven\.test\.failure\.ignore\S*|-fn\b|-fae\b", "tests or their failures are skipped"),
-    (r"(?<!\S)-O{1,2}(?!\S)|PYTHONOPTIMIZE=[1-9]|--assert[= ]plain|--disable-assert\S*|-da\b", "assertions are compiled away"),
+    (r"-D(?:skipTests|maven\.test\.skip|skipITs)(?:=true)?|-x (?:test|check)\b"
+    r"|-Dmaven\.test\.failure\.ignore\S*|-fn\b|-fae\b", "tests or their failures are skipped"),
+    (r"(?<!\S)-O{1,2}(?!\S)|PYTHONOPTIMIZE=[1-9]|--assert[= ]plain|--disable-assert\S*|-da\b",
+    "assertions are compiled away"),
     (r"-p no:(?!cacheprovider|randomly|sugar|xdist|warnings)\S+", "a plugin is switched off"),
-    (r"--(?:snapshot-update|update-?[sS]napshots?|force-regen|regen-all|ci=false)\b|(?<=jest) -u\b|(?<=vitest) -u\b", "expected values are recorded anew"),
+    (r"--(?:snapshot-update|update-?[sS]napshots?|force-regen|regen-all|ci=false)\b|(?<=jest) -u\b"
+    r"|(?<=vitest) -u\b", "expected values are recorded anew"),
 )  # fmt: skip
 
 _NARROWING = re.compile(
     r"(?<!\S)(?:-k|-m|--deselect|--ignore(?:-glob)?|--exclude(?:-\w+)?|--skip(?:-\w+)?|-skip|-run|--run|--grep|-g|-t|--fgrep"
     r"|--invert|--testNamePattern|--testPathPatterns?|--testPathIgnorePatterns|--test-skip-pattern|--test-name-pattern|--filter|--tag"
     r"|--tests|-Dtest|-Dgroups|-DexcludedGroups|--lf|--last-failed|--ff|--sw|--stepwise|--only-changed|-o|--onlyChanged|--changed"
-    r"|--maxfail|-short|--lib|--bins|--example|--name|-n|--pattern|-E|--type)(?=[= ]|$)(?:[= ](?:\"[^\"]*\"|'[^']*'|\S+))?"
+    r"|--maxfail|-short|--lib|--bins|--example|--name|-n|--pattern|-E|--type)(?=[= ]"
+    r"|$)(?:[= ](?:\"[^\"]*\"|'[^']*'|\S+))?"
 )
 _STRICT = re.compile(
-    r"--(?:strict(?:-markers|-config)?|forbid-only|forbidOnly|error-for-skips|locked|fail-on-flaky-tests)\b|-Werror|-W error|-race\b|--ci\b|set -e\w*|pipefail"
+    r"--(?:strict(?:-markers|-config)?|forbid-only|forbidOnly|error-for-skips|locked"
+    r"|fail-on-flaky-tests)\b|-Werror|-W error|-race\b|--ci\b|set -e\w*|pipefail"
 )
 _LIMIT = re.compile(
     r"--(?:cov-fail-under|fail-under|check-coverage|coverage-threshold|minimum-coverage)[= ]?(\d+(?:\.\d+)?)?"
@@ -47,7 +56,19 @@ def commands_in(text: str) -> list[tuple[int, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         plain = line.strip()
         if plain.startswith(
-            ("#", "//", "echo ", "@echo", "- name:", "name:", "pip install", "image:", "uses:", "- uses:")
+            (
+                "[",
+                "#",
+                "//",
+                "echo ",
+                "@echo",
+                "- name:",
+                "name:",
+                "pip install",
+                "image:",
+                "uses:",
+                "- uses:",
+            )
         ):
             continue
         if (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from attrs import define, evolve, field
@@ -12,8 +12,8 @@ from agent_ls.guard.align import Change, Pool, align
 from agent_ls.guard.checks import Check, canon
 from agent_ls.guard.mocking import Mock
 from agent_ls.guard.model import File, Marker, Test
-from agent_ls.guard.protected import Finding
 from agent_ls.guard.properties import narrowed, widened
+from agent_ls.guard.protected import Finding
 from agent_ls.guard.strength import Severity
 
 MAX_PER_TEST = 6
@@ -342,7 +342,8 @@ class Compared:
         defined: Collection[str],
         label: str,
     ) -> None:
-        """Replacements that are new. `imported`: modules that the file tests; `defined`: functions of these."""
+        """Replacements that are new. `imported`: modules that the file tests; `defined`: functions of"
+        " these."""
         had = {mock.target for mock in old}
         subjects = _tested(tests)
         roots = _roots(tests)

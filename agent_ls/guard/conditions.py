@@ -14,7 +14,8 @@ from agent_ls.guard.checks import Check, canon, nothing, oriented
 from agent_ls.guard.syntax import Expr, literal, name
 from agent_ls.guard.tables import rows_of
 
-_FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "is": "is not", "is not": "is",
+_FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "is": "is not",
+    "is not": "is",
             "in": "not in", "not in": "in"}  # fmt: skip
 _SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDER = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -25,9 +26,12 @@ _TYPO = re.compile(
     r"\.(?:called_\w*once\w*|called_with|called_once_with|has_calls|not_called|any_call|assert_?called_?once_?withs?"
     r"|asert_\w+|assret_\w+|called_once)\b"
 )
-_HOLDERS = {"contains", "includes", "include?", "Contains", "containsKey", "has", "contains_key", "ContainsKey",
-            "startsWith", "startswith", "endswith", "endsWith", "starts_with", "ends_with", "start_with?", "end_with?",
-            "HasPrefix", "HasSuffix", "StartsWith", "EndsWith", "key?", "hasOwnProperty", "containsValue"}  # fmt: skip
+_HOLDERS = {"contains", "includes", "include?", "Contains", "containsKey", "has", "contains_key",
+    "ContainsKey",
+            "startsWith", "startswith", "endswith", "endsWith", "starts_with", "ends_with", "start_with?",
+            "end_with?",
+            "HasPrefix", "HasSuffix", "StartsWith", "EndsWith", "key?", "hasOwnProperty",
+            "containsValue"}  # fmt: skip
 
 
 def demands(test: Expr, truth: bool = True) -> list[Check]:

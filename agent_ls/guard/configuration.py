@@ -20,16 +20,22 @@ from agent_ls.guard.world import World
 from agent_ls.workspace.paths import is_test_config, is_test_path
 
 _PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
-_PYTEST_SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest", "pyproject.toml": "tool.pytest.ini_options",
+_PYTEST_SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest",
+    "pyproject.toml": "tool.pytest.ini_options",
                     "tox.ini": "pytest", "setup.cfg": "tool:pytest"}  # fmt: skip
-_IGNORING = {"testpathignorepatterns", "exclude", "norecursedirs", "modulepathignorepatterns", "collect_ignore",
-             "ignore", "watchpathignorepatterns", "excludes", "exclude_pattern", "excludedgroups"}  # fmt: skip
-_CHOOSING = {"testpaths", "testmatch", "include", "spec", "python_files", "python_classes", "python_functions", "testregex",
+_IGNORING = {"testpathignorepatterns", "exclude", "norecursedirs", "modulepathignorepatterns",
+    "collect_ignore",
+             "ignore", "watchpathignorepatterns", "excludes", "exclude_pattern",
+             "excludedgroups"}  # fmt: skip
+_CHOOSING = {"testpaths", "testmatch", "include", "spec", "python_files", "python_classes",
+    "python_functions", "testregex",
              "roots", "files", "includes", "pattern", "testdir", "test-paths"}  # fmt: skip
-_LIMITS = {"fail_under", "branches", "functions", "lines", "statements", "minimum_coverage", "minimum", "line", "branch",
+_LIMITS = {"fail_under", "branches", "functions", "lines", "statements", "minimum_coverage", "minimum",
+    "line", "branch",
            "threshold", "target", "coveragethreshold", "check-coverage", "fail-under"}  # fmt: skip
 _RAISED = {"retry", "retries", "testtimeout", "timeout", "hooktimeout", "reruns", "flaky_retries"}
-_OFF = {"xfail_strict", "forbidonly", "strict", "checkcoverage", "check-coverage", "errorondeprecated", "show_missing_never",
+_OFF = {"xfail_strict", "forbidonly", "strict", "checkcoverage", "check-coverage", "errorondeprecated",
+    "show_missing_never",
         "fail_ci_if_error", "failonerror", "failfast_never", "bail_never"}  # fmt: skip
 _ON: dict[str, Severity] = {
     "passwithnotests": "block", "dangerouslyignoreunhandlederrors": "block", "allowonly": "review",
@@ -41,14 +47,18 @@ _ON: dict[str, Severity] = {
 def review_configuration(old: World, new: World, changed: list[str]) -> list[Finding]:
     """Findings about files that say which tests are run, how, and what counts."""
     found: list[Finding] = []
+    elsewhere = " ".join(
+        line
+        for path in changed
+        for _, line in new_lines(text_of(old, path), text_of(new, path))
+        if is_test_config(path) or _holds_commands(path)
+    )
     ours = [path for path in changed if is_test_config(path) or _holds_commands(path)]
     for path in ours:
         before, after = text_of(old, path), text_of(new, path)
-        if path.endswith((".lock", "-lock.json", "go.sum", "requirements.txt")) or path.endswith(
-            "conftest.py"
-        ):
+        if path.endswith((".lock", "-lock.json", "go.sum", "requirements.txt", "conftest.py")):
             continue
-        found += _commands(path, before, after)
+        found += _commands(path, before, after, elsewhere)
         found += _workflow(path, before, after)
         was, now = settings_of(old, path, before), settings_of(new, path, after)
         if PurePosixPath(path).name in _PYTEST_FILES:
@@ -95,7 +105,7 @@ def _holds_commands(path: str) -> bool:
 
 
 # -- commands
-def _commands(path: str, before: str, after: str) -> list[Finding]:
+def _commands(path: str, before: str, after: str, elsewhere: str) -> list[Finding]:
     found = []
     old, new = commands_in(before), commands_in(after)
     there = {command for _, command in new}
@@ -111,11 +121,14 @@ def _commands(path: str, before: str, after: str) -> list[Finding]:
             if number not in used and _runner(other) == _runner(command)
         ] or [(0.0, -number, other) for number, other in fresh if number not in used]
         if not scored:
-            if not after or not any(_runner(other) == _runner(command) for other in there):
+            match = RUNNER.search(command)
+            word = re.escape(match.group()) if match is not None else "$^"
+            moved = re.search(rf"(?<![\w-]){word}(?![\w-])", elsewhere) is not None
+            if not moved and (not after or not any(_runner(other) == _runner(command) for other in there)):
                 text = f"a command that ran tests is gone: {command[:100]}"
                 found.append(Finding("test-run-removed", "block", path, line, text, before=command[:200]))
             continue
-        score, number, other = max(scored)
+        _, number, other = max(scored)
         used.add(-number)
         for kind, severity, message in narrowing(command, other):
             level: Severity = "block" if severity == "block" else "review"

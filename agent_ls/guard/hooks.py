@@ -1,4 +1,5 @@
-"""Hooks, set-up files and exits that decide outcomes: a conftest that drops tests or forges reports, an exit with
+"""Hooks, set-up files and exits that decide outcomes: a conftest that drops tests or forges reports, an"
+    " exit with
 success before the verdict, a runner that is patched."""
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from agent_ls.workspace.paths import is_test_path
 
 _EXIT = re.compile(
     r"(?<![\w.])(?:sys\.exit|os\._exit|process\.exit|os\.Exit|System\.exit|std::process::exit|process::exit|exit!?|_exit|quit"
-    r"|Environment\.Exit|raise SystemExit|Kernel\.exit!?|Runtime\.getRuntime\(\)\.halt)\s*(?:\(\s*(?P<code>[^()]*)\)|(?P<bare>$|;))"
+    r"|Environment\.Exit|raise SystemExit|Kernel\.exit!?"
+    r"|Runtime\.getRuntime\(\)\.halt)\s*(?:\(\s*(?P<code>[^()]*)\)|(?P<bare>$|;))"
 )
 _EXIT_CODE = re.compile(
     r"process\.exitCode\s*=\s*0|session\.exitstatus\s*=\s*(?:0|pytest\.ExitCode\.OK|ExitCode\.OK)|exitstatus\s*=\s*0"
@@ -31,8 +33,10 @@ _RUNNER = re.compile(
     r"^\s*(?:setattr\(\s*)?(?:unittest\.\w+|pytest\.\w+|_pytest\.[\w.]+|\w*\.?TestCase|TestCase|builtins|Assert(?:ions)?|chai\.\w+"
     r"|globalThis|global|RSpec::\w+(?:::\w+)*|Minitest::\w+)\.?(?:\w+\.)*"
     r"(?:assert\w*|fail\w*|run|expect|raises|AssertionError|isclose|approx|__eq__|_?callTestMethod|test|it|describe)\s*=(?!=)"
-    r"|^\s*(?:setattr|monkeypatch\.setattr)\(\s*(?:unittest\b|pytest\b|_pytest\b|builtins, ['\"](?:AssertionError|isinstance|len))"
-    r"|class (?:RSpec::\w+|Minitest::\w+|Object\b.*==)|^\s*(?:expect|assert)\s*=(?!=)"
+    r"|^\s*(?:setattr|monkeypatch\.setattr)\(\s*(?:unittest\b|pytest\b|_pytest\b"
+    r"|builtins, ['\"](?:AssertionError|isinstance|len))"
+    r"|class (?:RSpec::\w+|Minitest::\w+|Object\b.*==)|^(?:expect|assert)\s*=(?!=)\s*(?:function|async"
+    r"|new Proxy|lambda|\(\w*\) ?=>)"
 )  # fmt: skip
 _SKIP_ALL = re.compile(
     r"^\s*jest\.retryTimes\(|this\.retries\(\s*[1-9]|config\.(?:filter_run_excluding|exclude_pattern|around.*skip|default_retry_count)"
@@ -42,12 +46,18 @@ _MAIN = re.compile(
     r"(?:^|/)(?:__main__|main|cli|cmd|manage|setup|noxfile|conftest_cli|app|run\w*|server|index|program|tasks?)\.\w+$|(?:^|/)(?:bin|cmd|scripts?|tools?|cli|examples?|docs)/",
     re.IGNORECASE,
 )
-_HOOKS = {"pytest_runtest_makereport", "pytest_report_teststatus", "pytest_runtest_logreport", "pytest_sessionfinish",
-          "pytest_runtest_call", "pytest_pyfunc_call", "pytest_runtest_protocol", "pytest_collection_modifyitems", "pytest_configure",
-          "pytest_ignore_collect", "pytest_unconfigure", "pytest_runtest_setup", "pytest_collection", "pytest_runtestloop",
-          "pytest_cmdline_main", "pytest_terminal_summary", "pytest_itemcollected", "pytest_pycollect_makeitem",
-          "pytest_generate_tests", "pytest_exception_interact", "pytest_assertion_pass", "pytest_collectstart",
-          "pytest_make_collect_report", "pytest_collect_file", "pytest_deselected", "pytest_collection_finish"}  # fmt: skip
+_HOOKS = {"pytest_runtest_makereport", "pytest_report_teststatus", "pytest_runtest_logreport",
+    "pytest_sessionfinish",
+          "pytest_runtest_call", "pytest_pyfunc_call", "pytest_runtest_protocol",
+          "pytest_collection_modifyitems", "pytest_configure",
+          "pytest_ignore_collect", "pytest_unconfigure", "pytest_runtest_setup", "pytest_collection",
+          "pytest_runtestloop",
+          "pytest_cmdline_main", "pytest_terminal_summary", "pytest_itemcollected",
+          "pytest_pycollect_makeitem",
+          "pytest_generate_tests", "pytest_exception_interact", "pytest_assertion_pass",
+          "pytest_collectstart",
+          "pytest_make_collect_report", "pytest_collect_file", "pytest_deselected",
+          "pytest_collection_finish"}  # fmt: skip
 
 
 def review_hooks(old: World, new: World, changed: list[str]) -> list[Finding]:
@@ -133,7 +143,8 @@ def _in_main(lines: list[str], at: int, language: str) -> bool:
         if line.strip() and own < indent:
             indent = own
             if re.search(
-                r"\b(?:def|func|fn|static void|void|int|Task|function)\s+(?:\w+\s+)?(?:main|Main|run|cli|usage|help|on_\w+|_?exit\w*|handle_?signal\w*|shutdown)\b|__main__",
+                r"\b(?:def|func|fn|static void|void|int|Task|function)\s+(?:\w+\s+)?(?:main|Main|run|cli"
+                r"|usage|help|on_\w+|_?exit\w*|handle_?signal\w*|shutdown)\b|__main__",
                 line,
             ):
                 return True

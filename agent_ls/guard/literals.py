@@ -1,4 +1,5 @@
-"""Special cases for the very values that tests use: a branch on a test's input, a table of expected outputs."""
+"""Special cases for the very values that tests use: a branch on a test's input, a table of expected"
+" outputs."""
 
 from __future__ import annotations
 
@@ -20,8 +21,10 @@ MAX_BYTES = 300_000
 _LITERAL = re.compile(
     r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`|(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 )
-_COMMON = {"", "utf-8", "utf8", "ascii", "id", "name", "type", "value", "key", "GET", "POST", "PUT", "error", "ok", "true", "false",
-           "None", "null", "default", "text", "data", "json", "http", "https", "win32", "linux", "darwin", "__main__"}  # fmt: skip
+_COMMON = {"", "utf-8", "utf8", "ascii", "id", "name", "type", "value", "key", "GET", "POST", "PUT",
+    "error", "ok", "true", "false",
+           "None", "null", "default", "text", "data", "json", "http", "https", "win32", "linux", "darwin",
+           "__main__"}  # fmt: skip
 _COMMON_NUMBERS = {
     0,
     1,
@@ -54,7 +57,8 @@ _COMMON_NUMBERS = {
 
 @define
 class TestLiterals:
-    """Literals of the tests that were there before and of those that are there now; read when first asked for."""
+    """Literals of the tests that were there before and of those that are there now; read when first"
+    " asked for."""
 
     old: World
     new: World

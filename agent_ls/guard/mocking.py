@@ -12,14 +12,16 @@ from agent_ls.guard.syntax import Expr, dotted, substitute
 _DOUBLES = re.compile(
     r"(?:^|\.)(?:Mock|MagicMock|AsyncMock|PropertyMock|NonCallableMock|create_autospec|fn|stub|fake|instance_double|double)$"
 )
-_CANNED = {"mockReturnValue", "mockResolvedValue", "mockImplementation", "mockReturnValueOnce", "mockRejectedValue",
+_CANNED = {"mockReturnValue", "mockResolvedValue", "mockImplementation", "mockReturnValueOnce",
+    "mockRejectedValue",
            "returns", "resolves", "callsFake", "thenReturn", "and_return", "Returns", "ReturnsAsync",
            "mockImplementationOnce", "mockResolvedValueOnce", "and_wrap_original"}  # fmt: skip
 
 
 @frozen
 class Mock:
-    """`target` is the name that is replaced ("module.function"), `name` its last part, `owner` what comes before."""
+    """`target` is the name that is replaced ("module.function"), `name` its last part, `owner` what"
+    " comes before."""
 
     target: str
     name: str
@@ -41,11 +43,10 @@ def mocks_in(expr: Expr, env: Mapping[str, Expr]) -> list[Mock]:
                 else dotted(target.args[0])
             )
             owned = env.get(target.args[0].name) if target.args[0].op == "name" else None
-            if not (owned is not None and _is_double(owned)) and "mock" not in target.text.lower():
-                if target.name not in ("return_value", "side_effect") and not target.text.startswith(
-                    ("self.", "this.")
-                ):
-                    found.append(Mock(target.text, target.name, owner, expr.line or target.line, True))
+            double = (owned is not None and _is_double(owned)) or "mock" in target.text.lower()
+            own = target.text.startswith(("self.", "this."))
+            if not double and not own and target.name not in ("return_value", "side_effect"):
+                found.append(Mock(target.text, target.name, owner, expr.line or target.line, True))
     for part in expr.walk():
         if part.op == "call":
             made = _by_call(part)

@@ -1,4 +1,5 @@
-"""Calls that assert: `self.assertEqual(a, b)`, `expect(x).toBe(y)`, `assertThat(x).isEqualTo(y)`, `assert_eq!(a, b)`."""
+"""Calls that assert: `self.assertEqual(a, b)`, `expect(x).toBe(y)`, `assertThat(x).isEqualTo(y)`,"
+" `assert_eq!(a, b)`."""
 
 from __future__ import annotations
 
@@ -403,7 +404,8 @@ def _links(subject: Expr, links: list[Link], line: int) -> list[Check]:
 
 
 def _rspec(subject: Expr, inner: Expr, deny: bool, line: int) -> list[Check]:
-    """`expect(x).to eq(3)`: the matcher is itself an expression, perhaps a chain (`raise_error(A).with(…)`)."""
+    """`expect(x).to eq(3)`: the matcher is itself an expression, perhaps a chain"
+    " (`raise_error(A).with(…)`)."""
     at, extra = inner, []
     while at.op == "call" and at.args[0].op == "attr":
         extra += list(at.args[1:])

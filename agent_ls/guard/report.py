@@ -45,7 +45,8 @@ def title(kind: str) -> str:
 
 
 def sarif(findings: Sequence[Finding], version: str) -> dict[str, Any]:
-    """One SARIF 2.1.0 log. The fingerprint leaves the line out, so that a finding is known when code moves."""
+    """One SARIF 2.1.0 log. The fingerprint leaves the line out, so that a finding is known when code"
+    " moves."""
     kinds = sorted({finding.kind for finding in findings})
     rules = [
         {
@@ -102,7 +103,8 @@ def github(findings: Sequence[Finding]) -> list[str]:
     """Workflow commands that GitHub shows beside the changed lines."""
     words = {"block": "error", "review": "warning", "info": "notice"}
     return [
-        f"::{words[f.severity]} file={_property(f.path)},line={f.line},title={_property(title(f.kind))}::{_data(f.message)}"
+        f"::{words[f.severity]}"
+        f" file={_property(f.path)},line={f.line},title={_property(title(f.kind))}::{_data(f.message)}"
         for f in findings
     ]
 

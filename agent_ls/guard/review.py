@@ -65,7 +65,11 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
             if marker.kind == "hidden" and not (was and any(m.text == marker.text for m in was.markers)):
                 message = f"{marker.text} is hidden by a second one of the same name"
                 compared.add("test-hidden", "block", path, marker.line, message, after=file.line(marker.line))
-    broken = {p for p, f in before.items() if f.tests and p in new.all_paths and p not in after}
+    broken = {
+        path
+        for path, file in before.items()
+        if file.tests and path in new.all_paths and path not in after and new.parse(path) is None
+    }
     for path in sorted(broken):
         number = len(before[path].tests)
         message = f"the file can't be parsed any more, so its {number} tests don't run"
@@ -134,9 +138,10 @@ def _units(
         own = {unit.id: unit for unit in after[path].units} if path in after else {}
         for unit in file.units:
             other = own.get(unit.id) or by_name.get(unit.name)
-            if other is not None and unit.name not in called and not unit.name.startswith("test"):
-                if (unit.checks or unit.returns) and _used(world, other.path, other.name):
-                    compared.pair(unit, other, pool, removed)
+            if other is None or unit.name in called or unit.name.startswith("test"):
+                continue
+            if (unit.checks or unit.returns) and _used(world, other.path, other.name):
+                compared.pair(unit, other, pool, removed)
 
 
 def _mocks(
@@ -149,9 +154,9 @@ def _mocks(
 ) -> None:
     for path, file in after.items():
         known = before.get(path)
-        if known is None and not any(two.path == path for _, two in pairs):
-            if PurePosixPath(path).name != "conftest.py":
-                continue
+        fresh = known is None and not any(two.path == path for _, two in pairs)
+        if fresh and PurePosixPath(path).name != "conftest.py":
+            continue
         imported, defined = tested_modules(new, file)
         for one, two in pairs:
             if two.path == path:
@@ -212,15 +217,17 @@ def tested_modules(world: World, file: File) -> tuple[set[str], set[str]]:
 
 
 def removed_names(old: World, new: World, changed: list[str]) -> set[str]:
-    """Functions and classes of the source that the change removed, and that are nowhere in changed files now."""
+    """Names that the change took out of the sources: functions, classes, parameters, fields.
+
+    A name counts as gone when no changed source has it any more.
+    """
     gone: set[str] = set()
     there: set[str] = set()
     for path in changed:
-        if is_test_path(path):
+        if is_test_path(path) or language_of(path) is None:
             continue
         for world, into in ((old, gone), (new, there)):
-            file = world.parse(path) if path in world.all_paths else None
-            if file is not None:
-                into.update(file.functions)
-                into.update(s.name for stmt in file.stmts for s in stmt.walk() if s.kind == "class")
-    return {name for name in gone - there if len(name) > 2 and not name.startswith("__")}
+            data = world.tree.read(path) if path in world.all_paths else None
+            if data is not None and len(data) < 1_000_000:
+                into.update(re.findall(r"[A-Za-z_]\w{3,}", data.decode("utf-8", "replace")))
+    return {name for name in gone - there if not name.startswith("__")}

@@ -1,4 +1,5 @@
-"""Sources that play to the tests: they look for the runner, know the tests' very literals, agree with everything.
+"""Sources that play to the tests: they look for the runner, know the tests' very literals, agree with"
+    " everything.
 
 A net, not a proof: what a determined author hides only shows when the code is run.
 """
@@ -20,10 +21,13 @@ from agent_ls.workspace.grammars import language_of
 from agent_ls.workspace.paths import is_test_config, is_test_path
 
 _RUN = re.compile(
-    r"PYTEST_CURRENT_TEST|PYTEST_VERSION|PYTEST_XDIST|['\"]_?pytest['\"]\s*(?:not )?in\s|sys\.modules.{0,20}['\"](?:_?pytest|unittest|nose)"
-    r"|['\"]unittest['\"]\s*(?:not )?in\s|NODE_TEST_CONTEXT|JEST_WORKER_ID|VITEST\w*\b|process\.env\.(?:TEST\b|MOCHA\w*|AVA\w*)"
+    r"PYTEST_CURRENT_TEST|PYTEST_VERSION|PYTEST_XDIST|['\"]_?pytest['\"]\s*(?:not )?in\s"
+    r"|sys\.modules.{0,20}['\"](?:_?pytest|unittest|nose)"
+    r"|['\"]unittest['\"]\s*(?:not )?in\s|NODE_TEST_CONTEXT|JEST_WORKER_ID|VITEST\w*\b"
+    r"|process\.env\.(?:TEST\b|MOCHA\w*|AVA\w*)"
     r"|NODE_ENV\s*[=!]==?\s*['\"]test|['\"]test['\"]\s*[=!]==?\s*process\.env\.NODE_ENV|import\.meta\.(?:vitest|env\.(?:TEST|VITEST))"
-    r"|testing\.Testing\(\)|flag\.Lookup\(\"test\.|os\.Args\[0\].{0,30}\.test|HasSuffix\(os\.Args\[0\]|typeof (?:describe|jest|it|expect|vi)\b|globalThis\.(?:jest|describe|expect|it)\b"
+    r"|testing\.Testing\(\)|flag\.Lookup\(\"test\.|os\.Args\[0\].{0,30}\.test|HasSuffix\(os\.Args\[0\]"
+    r"|typeof (?:describe|jest|it|expect|vi)\b|globalThis\.(?:jest|describe|expect|it)\b"
     r"|defined\?\((?:RSpec|Minitest|MiniTest|Test::Unit)|\$PROGRAM_NAME.*(?:rspec|test)|\$0.{0,20}(?:rspec|test)|Class\.forName\(\"org\.(?:junit|testng)"
     r"|getStackTrace\(\).{0,80}|startsWith\(\"org\.junit|surefire\.|(?:RAILS|RACK|APP)_ENV['\"\])]*\s*==\s*['\"]test|Rails\.env\.test\?"
     r"|AppDomain\.CurrentDomain.{0,80}(?:xunit|nunit|test)|Environment\.StackTrace|xunit\.|testhost|RUST_TEST|CARGO_TARGET_TMPDIR|NEXTEST"
@@ -31,8 +35,10 @@ _RUN = re.compile(
     r"|['\"][^'\"]*\b(?:pytest|py\.test|unittest)\b[^'\"]*['\"]\s*in\s+|inspect\.stack\(\)|sys\._getframe\(|in_?test_?mode|IS_TEST\b|RUNNING_TESTS|TESTING['\"]",
     re.IGNORECASE if False else 0,
 )
-_EQUAL = {"__eq__", "__ne__", "equals", "Equals", "==", "eq", "eql?", "__bool__", "__contains__", "operator ==", "__req__", "__lt__", "__le__",
-          "__gt__", "__ge__", "partial_cmp", "hashCode_never", "isEqual", "valueOf_never", "asymmetricMatch"}  # fmt: skip
+_EQUAL = {"__eq__", "__ne__", "equals", "Equals", "==", "eq", "eql?", "__bool__", "__contains__",
+    "operator ==", "__req__", "__lt__", "__le__",
+          "__gt__", "__ge__", "partial_cmp", "hashCode_never", "isEqual", "valueOf_never",
+          "asymmetricMatch"}  # fmt: skip
 _BESIDE = re.compile(
     r"(?:^|/)(?:docs?|examples?|scripts?|tools?|benchmarks?|noxfile\.py|setup\.py|tasks\.py|\.github)(?:/|$)"
 )
@@ -165,7 +171,8 @@ def _names(target: Expr) -> set[str]:
 
 
 def _counted(function: Stmt) -> set[str]:
-    """Names that a function changes a little each time: `calls += 1`, `calls++`, `seen.append(x)`, `next(counter)`."""
+    """Names that a function changes a little each time: `calls += 1`, `calls++`, `seen.append(x)`,"
+    " `next(counter)`."""
     found: set[str] = set()
     local = {
         key
@@ -191,7 +198,8 @@ def _counted(function: Stmt) -> set[str]:
                     if part.op == "other" and part.name == "update_expression":
                         found |= _names(part.args[0])
                     elif part.op == "call" and part.args[0].op == "attr" and part.args[0].name in (
-                        "append", "push", "fetch_add", "incrementAndGet", "getAndIncrement", "Add", "pop", "popleft"):  # fmt: skip
+                        "append", "push", "fetch_add", "incrementAndGet", "getAndIncrement", "Add", "pop",
+                        "popleft"):  # fmt: skip
                         found |= _names(part.args[0].args[0])
                     elif part.op == "call" and part.callee in (
                         "next",
@@ -228,10 +236,8 @@ def _asked(function: Stmt) -> set[str]:
                         found |= _names(part.args[0]) | (_names(part.args[1]) if part.op == "cmp" else set())
                     elif part.op == "index" and len(part.args) > 1:
                         found |= _names(part.args[1])
-                    elif (
-                        part.op == "call"
-                        and part.callee == "next"
-                        or (part.op == "call" and part.args[0].name in ("pop", "popleft"))
+                    elif (part.op == "call" and part.callee == "next") or (
+                        part.op == "call" and part.args[0].name in ("pop", "popleft")
                     ):
                         found |= {name for arg in part.args for name in _names(arg)}
     return found

@@ -55,7 +55,8 @@ _TIME = re.compile(
 
 
 def loss(old: Check, new: Check) -> Loss | None:
-    """What `new` lets pass that `old`, about the same thing, would have caught; None where it is as strong."""
+    """What `new` lets pass that `old`, about the same thing, would have caught; None where it is as"
+    " strong."""
     if old.rank == 0:
         return None
     if new.lost:
@@ -223,16 +224,16 @@ def _same_relation(old: Check, new: Check) -> Loss | None:
         return Loss(
             "expected-value-loosened", "block", f"parts of what {_short(old.raw)} should be accept anything"
         )
-    if old.relation == "regex" and isinstance(two.value, str) and isinstance(one.value, str):
-        if _looser_pattern(one.value, two.value):
-            return Loss("pattern-loosened", "block", f"the pattern {_short(one)} became {_short(two)}")
+    texts = isinstance(two.value, str) and isinstance(one.value, str)
+    if old.relation == "regex" and texts and _looser_pattern(one.value, two.value):
+        return Loss("pattern-loosened", "block", f"the pattern {_short(one)} became {_short(two)}")
     if old.relation in ("contains", "partial") and _contained(two, one):
         return Loss(
             "assertion-loosened", "block", f"{_short(one)} became {_short(two)}, which is a part of it"
         )
-    if old.relation == "type":
-        if two.op in ("tuple", "list") and any(canon(arg) == canon(one) for arg in two.args):
-            return Loss("assertion-loosened", "block", f"more types are accepted: {_short(two)}")
+    more = two.op in ("tuple", "list") and any(canon(arg) == canon(one) for arg in two.args)
+    if old.relation == "type" and more:
+        return Loss("assertion-loosened", "block", f"more types are accepted: {_short(two)}")
     if old.relation == "equal" and _computed(new) and not _computed(old):
         called = {part.callee for part in new.subject.walk() if part.op == "call"} & {
             part.callee for part in two.walk() if part.op == "call"
@@ -397,7 +398,8 @@ _NARROWING = re.compile(
     r"(?:^|\.)(?:sorted|set|frozenset|round|len|int|str|bool|lower|upper|strip|casefold|split|replace|sort|toSorted|trim|toLowerCase"
     r"|to_lowercase|toUpperCase|to_i|abs|type|count|size|length|keys|Counter|rstrip|lstrip|any|sum|max|min|downcase|squish|slice|sub"
     r"|normalize|normalise|Trim|ToLower|Count|Length|First|first|Fields|TrimSpace|floor|ceil|Math\.round|Math\.floor|trunc"
-    r"|to_set|uniq|math\.Round|first_word|re\.sub|Sorted|ToUpper|HashSet|new Set|new HashSet|split_whitespace|is_some|is_ok|head|pop|take)$"
+    r"|to_set|uniq|math\.Round|first_word|re\.sub|Sorted|ToUpper|HashSet|new Set|new HashSet"
+    r"|split_whitespace|is_some|is_ok|head|pop|take)$"
 )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from agent_ls.guard.syntax import Expr, literal, name, substitute
 
 MAX_ROWS = 200
-_CONTAINERS = {"List.of", "Arrays.asList", "Set.of", "Stream.of", "Object.entries", "new List", "Arrays.stream", "IntStream.of",
+_CONTAINERS = {"List.of", "Arrays.asList", "Set.of", "Stream.of", "Object.entries", "new List",
+    "Arrays.stream", "IntStream.of",
                "frozenset", "set", "list", "tuple", "sorted", "reversed", "iter"}  # fmt: skip
 
 

@@ -26,10 +26,13 @@ CALLS: dict[str, str] = _words(
     equal="assertequal assertequals assertis assertsame asserteq equal strictequal deepequal deepstrictequal"
     " areequal aresame same exactly assertarrayequals assertlistequal assertdictequal assertsetequal"
     " asserttupleequal assertsequenceequal assertmultilineequal assertiterableequals assertlinesmatch is"
-    " equalvalues jsoneq yamleq equals eq assertequalf equalf asserteqm deepequals assertdeepequal assertjsonequal"
-    " assertarrayequal assertframeequal strictequals assertstrictequal assertxmlequal asserthtmlequal assertqueryequal"
+    " equalvalues jsoneq yamleq equals eq assertequalf equalf asserteqm deepequals assertdeepequal"
+    " assertjsonequal"
+    " assertarrayequal assertframeequal strictequals assertstrictequal assertxmlequal asserthtmlequal"
+    " assertqueryequal"
     " assertqueriesequal assertquerysetequal assertseriesequal assertindexequal assertdequal equivalent",
-    _notequal="assertnotequal assertnotequals notequal notstrictequal notdeepequal notdeepstrictequal arenotequal"
+    _notequal="assertnotequal assertnotequals notequal notstrictequal notdeepequal notdeepstrictequal"
+    " arenotequal"
     " arenotsame assertne assertisnot assertnotsame refuteequal notsame refutesame notequals",
     true="asserttrue true istrue assert ok that isok assertthat",
     false="assertfalse false isfalse refute notok isnotok isnottrue",
@@ -37,7 +40,8 @@ CALLS: dict[str, str] = _words(
     defined="assertisnotnone assertnotnull notnull isnotnull notnil refutenil isnotnil isdefined exists",
     contains="assertin assertincludes assertinclude contains contain include includes assertcontains subset"
     " stringcontains issubsetof issupersetof",
-    _notcontains="assertnotin refuteincludes notcontains doesnotcontain notinclude notincludes assertnotcontains",
+    _notcontains="assertnotin refuteincludes notcontains doesnotcontain notinclude notincludes"
+    " assertnotcontains",
     type="assertisinstance assertinstanceof istype isinstanceof isassignablefrom assertkindof instanceof"
     " implements typeof",
     _nottype="assertnotisinstance isnottype isnotinstanceof",
@@ -47,12 +51,15 @@ CALLS: dict[str, str] = _words(
     ge="assertgreaterequal greaterorequal isgreaterorequal isatleast",
     approx="assertalmostequal assertalmostequals indelta inepsilon assertindelta assertinepsilon closeto"
     " assertallclose assertarrayalmostequal approximately assertalmosteq assertrelativeeq assertabsdiffeq",
-    raises="assertraises assertraisesregex assertraisesregexp assertraisesmessage assertthrows throws throwsasync"
-    " throwsany throwsanyasync throwsexactly throwsexactlyasync assertthrowsexactly rejects assertraise panics"
+    raises="assertraises assertraisesregex assertraisesregexp assertraisesmessage assertthrows throws"
+    " throwsasync"
+    " throwsany throwsanyasync throwsexactly throwsexactlyasync assertthrowsexactly rejects assertraise"
+    " panics"
     " panicswitherror panicswithvalue raises throwsexception throwsexceptionasync deepequalerror",
     errs="error errorf errorcontains equalerror errorcontainsf",
     erris="erroris erroras",
-    runs="noerror doesnotthrow assertdoesnotthrow doesnotreject notpanics assertnothingraised noerrorf doesnotthrowasync",
+    runs="noerror doesnotthrow assertdoesnotthrow doesnotreject notpanics assertnothingraised noerrorf"
+    " doesnotthrowasync",
     regex="assertregex assertregexpmatches assertmatch match matches regexp matchregex",
     _notregex="assertnotregex doesnotmatch refutematch notregexp assertnomatch",
     any_order="assertcountequal elementsmatch samemembers areequivalent assertunorderedequal samedeepmembers"
@@ -66,7 +73,8 @@ CALLS: dict[str, str] = _words(
 """Functions and methods of assertion objects: `self.assertEqual(a, b)`, `require.Equal(t, a, b)`."""
 
 MATCHERS: dict[str, str] = _words(
-    equal="tobe toequal tostrictequal equal equals eql eq isequalto issameas containsexactly equalto deepequal"
+    equal="tobe toequal tostrictequal equal equals eql eq isequalto issameas containsexactly equalto"
+    " deepequal"
     " toequalvalue haveattributes beequalto sameas isequaltoignoringcase hastostring hassize hasvalue"
     " haveattributes identicalto satisfiesexactly tobedeepequal hasmessage hasfieldorpropertywithvalue"
     " havemessage onlycontain be hascount havecount containonly",
@@ -76,20 +84,27 @@ MATCHERS: dict[str, str] = _words(
     null="tobenull tobeundefined null undefined benil isnull benull tobenone nil",
     defined="tobedefined exist isnotnull notbenull notnull ispresent isnotblank",
     contains="tocontain tocontainequal contains contain include includes contain startwith startswith endwith"
-    " endswith containsonce containskey containskeys containsentry tohaveproperty property containsstring hasitem"
-    " hasitems havekey containsequivalentof containsubsequence containssubsequence containssequence haveproperty"
+    " endswith containsonce containskey containskeys containsentry tohaveproperty property"
+    " containsstring hasitem"
+    " hasitems havekey containsequivalentof containsubsequence containssubsequence containssequence"
+    " haveproperty"
     " beelementof beoneof isin keys havekeys havefield hasproperty tohavekey",
     _notcontains="doesnotcontain notcontain doesnotcontainkey notincludes",
     partial="tomatchobject matchobject partial containsallentriesof tomatcharray nested",
-    type="tobeinstanceof isinstanceof instanceof bea bean beinstanceof bekindof isexactlyinstanceof beoftype a an"
+    type="tobeinstanceof isinstanceof instanceof bea bean beinstanceof bekindof isexactlyinstanceof"
+    " beoftype a an"
     " tobetypeof beassignableto instanceofany isassignablefrom beaninstanceof beakindof respondto",
     lt="tobelessthan below lessthan islessthan belessthan lt isbefore bebefore",
-    le="tobelessthanorequal most lessthanorequalto islessthanorequalto belessthanorequalto atmost lte isnotafter"
+    le="tobelessthanorequal most lessthanorequalto islessthanorequalto belessthanorequalto atmost lte"
+    " isnotafter"
     " beatmost hassizelessthanorequalto hassizelessthan",
-    gt="tobegreaterthan above greaterthan isgreaterthan begreaterthan gt isafter ispositive bepositive positive",
-    ge="tobegreaterthanorequal least greaterthanorequalto isgreaterthanorequalto begreaterthanorequalto atleast gte"
+    gt="tobegreaterthan above greaterthan isgreaterthan begreaterthan gt isafter ispositive bepositive"
+    " positive",
+    ge="tobegreaterthanorequal least greaterthanorequalto isgreaterthanorequalto begreaterthanorequalto"
+    " atleast gte"
     " isnotbefore hassizegreaterthanorequalto hassizegreaterthan isnotnegative beatleast",
-    approx="tobecloseto closeto approximately iscloseto bewithin beapproximately within usingtolerance iswithin",
+    approx="tobecloseto closeto approximately iscloseto bewithin beapproximately within usingtolerance"
+    " iswithin",
     raises="tothrow tothrowerror throw raiseerror throws throwexactly throwasync tothrowerrormatchingsnapshot"
     " isinstanceofthrown throwexception raiseexception rejectedwith rejected",
     regex="tomatch match matches matchregex matchespattern",
@@ -103,7 +118,8 @@ MATCHERS: dict[str, str] = _words(
     snapshot="tomatchsnapshot tomatchinlinesnapshot matchsnapshot tomatchimagesnapshot",
     called="tohavebeencalled tobecalled called havereceived callcount",
     called_n="tohavebeencalledtimes tobecalledtimes tohavebeencalledonce calledonce calledtwice exactly",
-    called_with="tohavebeencalledwith tobecalledwith tohavebeenlastcalledwith tohavebeennthcalledwith calledwith"
+    called_with="tohavebeencalledwith tobecalledwith tohavebeenlastcalledwith tohavebeennthcalledwith"
+    " calledwith"
     " calledoncewith lastcalledwith nthcalledwith with calledwithexactly tohavebeencalledexactlyoncewith",
     holds="satisfies tosatisfy satisfy matcher allmatch anymatch toresolve allsatisfy anysatisfy",
     changes="change",
@@ -119,8 +135,10 @@ MOCKS: dict[str, str] = _words(
 )
 
 LINKS = {
-    "to", "be", "been", "is", "that", "which", "and", "has", "have", "with", "at", "of", "same", "but", "does",
-    "still", "also", "deep", "strict", "nested", "own", "ordered", "it", "the", "an", "a", "should", "eventually",
+    "to", "be", "been", "is", "that", "which", "and", "has", "have", "with", "at", "of", "same", "but",
+    "does",
+    "still", "also", "deep", "strict", "nested", "own", "ordered", "it", "the", "an", "a", "should",
+    "eventually",
     "resolves", "not", "nottoo", "tonot", "notto", "rejects", "as", "because", "returns", "describedas",
     "usingrecursivecomparison", "ignoringcase", "any", "all", "using", "includingall",
 }  # fmt: skip
@@ -128,7 +146,8 @@ LINKS = {
 
 ROOTS = {"expect", "assertthat", "should", "expecttypeof", "assume", "verify", "assertthatthrownby",
          "assertthatexceptionoftype", "assertthatcode", "isexpected", "assertsoftly", "then", "expectsoft",
-         "catchthrowable", "assertthatillegalargumentexception", "assertthatnullpointerexception"}  # fmt: skip
+         "catchthrowable", "assertthatillegalargumentexception",
+         "assertthatnullpointerexception"}  # fmt: skip
 
 TIGHT = {"toBe", "toStrictEqual"}
 
@@ -140,7 +159,8 @@ WILD = re.compile(
 """Expected values that accept more than one value."""
 
 BROAD = {"", "exception", "baseexception", "throwable", "error", "standarderror", "runtimeerror*", "object",
-         "system.exception", "exception.class()", "throwable.class()", "exception.class", "throwable.class"}  # fmt: skip
+         "system.exception", "exception.class()", "throwable.class()", "exception.class",
+         "throwable.class"}  # fmt: skip
 
 FAILURES = re.compile(
     r"^(?:pytest|unittest|self|this|assert|Assert|Assertions|require|chai|expect|t|b|tb|s)\.(?:fail|Fail|FailNow|Fatal|Fatalf"

@@ -1,4 +1,5 @@
-"""Walks through a test the way it runs and gathers its checks: which are reached, under which conditions, with
+"""Walks through a test the way it runs and gathers its checks: which are reached, under which"
+    " conditions, with
 which values, and whether anybody would notice their failure.
 
 Helpers are walked where they are called, loops over known tables row by row, local names are replaced by what
@@ -35,8 +36,10 @@ _EXITS = re.compile(
 _RAISES = re.compile(
     r"(?:^|\.)(?:raises|assertRaises\w*|assertWarns\w*|warns|deprecated_call|assertLogs|RaisesGroup)$"
 )
-_THREADS = re.compile(r"(?:^|\.)(?:Thread|new Thread|submit|start_soon|create_task|ensure_future|Timer|spawn|call_later"
-                      r"|setTimeout|setImmediate|nextTick|queueMicrotask|Run|StartNew|setInterval|runAsync)$")  # fmt: skip
+_THREADS = re.compile(r"(?:^|\.)(?:Thread|new Thread|submit|start_soon|create_task|ensure_future|Timer"
+    r"|spawn|call_later"
+                      r"|setTimeout|setImmediate|nextTick|queueMicrotask|Run|StartNew|setInterval"
+                      r"|runAsync)$")  # fmt: skip
 _EACH = {"forEach", "each", "each_with_index", "for_each", "map", "ForEach", "each_pair"}
 
 
@@ -511,37 +514,31 @@ class Walk:
         return False
 
 
+_SORTING = {
+    "sort",
+    "sort_unstable",
+    "sort!",
+    "sort_by",
+    "sort_by_key",
+    "dedup",
+    "sort_unstable_by",
+    "uniq!",
+    "Sort",
+}
+_SORTERS = re.compile(
+    r"sort\.(?:Strings|Ints|Slice|SliceStable|Sort|Float64s)|slices\.Sort\w*|(?:Collections|Arrays)\.sort|Array\.Sort"
+)
+
+
 def _sorted_in_place(expr: Expr) -> str:
     """The name of what a statement sorts: `found.sort()`, `sort.Strings(found)`."""
     if expr.op != "call" or expr.args[0].op != "attr":
         return ""
-    last, receiver = expr.args[0].name, expr.args[0].args[0]
-    if last in (
-        "sort",
-        "sort_unstable",
-        "sort!",
-        "sort_by",
-        "sort_by_key",
-        "dedup",
-        "sort_unstable_by",
-        "uniq!",
-        "Sort",
-    ):
-        if receiver.op == "name" and receiver.name not in (
-            "sort",
-            "slices",
-            "Collections",
-            "Arrays",
-            "Array",
-        ):
-            return receiver.name
-    if re.fullmatch(
-        r"(?:sort\.(?:Strings|Ints|Slice|SliceStable|Sort|Float64s)|slices\.Sort\w*|Collections\.sort|Arrays\.sort|Array\.Sort)",
-        expr.callee,
-    ):
+    if _SORTERS.fullmatch(expr.callee):
         first = expr.args[1] if len(expr.args) > 1 else None
         return first.name if first is not None and first.op == "name" else ""
-    return ""
+    last, receiver = expr.args[0].name, expr.args[0].args[0]
+    return receiver.name if last in _SORTING and receiver.op == "name" else ""
 
 
 def _is_failing(stmt: Stmt) -> bool:
@@ -603,7 +600,8 @@ def _settled(check: Check) -> Check:
 
 def _simple(env: dict[str, Expr]) -> dict[str, Expr]:
     """Only what is needed to read a condition: literals and containers."""
-    return {key: value for key, value in env.items() if value.op in ("lit", "regex", "list", "tuple", "dict", "cmp", "not", "and", "or")
+    return {key: value for key, value in env.items() if value.op in ("lit", "regex", "list", "tuple",
+    "dict", "cmp", "not", "and", "or")
             and len(value.text) < MAX_BOUND}  # fmt: skip
 
 
