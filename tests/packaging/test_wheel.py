@@ -58,7 +58,9 @@ def test_the_wheel_holds_what_it_needs(wheel: Path) -> None:
         assert there
         assert there <= names, sorted(there - names)
     sources = {
-        f"agent_ls/{p.relative_to(ROOT / 'agent_ls').as_posix()}" for p in (ROOT / "agent_ls").rglob("*.toml")
+        f"agent_ls/{p.relative_to(ROOT / 'agent_ls').as_posix()}"
+        for pattern in ("*.toml", "*.scm")
+        for p in (ROOT / "agent_ls").rglob(pattern)
     }
     assert sources <= names
     assert "agent_ls/py.typed" in names
