@@ -195,10 +195,16 @@ class Index(Connection):
         self.refresh((path,))
         return self._state
 
+    def is_content(self, path: str, data: bytes, blob: int) -> bool:
+        """Are these bytes of a file those of a content?"""
+        from agent_ls.workspace.grammars import language_of
+        from agent_ls.workspace.index._worker import key_of
+
+        return self.read(lambda lookup: lookup.key(blob)) == key_of(data, language_of(path), self._algorithm)
+
     def current_bytes(self, path: str) -> bytes:
         """The bytes of a file as the index now has it, read again should it change meanwhile; b"" when it has
         gone."""
-        from agent_ls.workspace.index._worker import key_of
         from agent_ls.workspace.index.reading import read_file
 
         for _ in range(5):
@@ -213,11 +219,7 @@ class Index(Connection):
                 entry = self._state.entries.get(path)
             if entry is None or not entry.blob:
                 return b""
-            from agent_ls.workspace.grammars import language_of
-
-            key = key_of(data, language_of(path), self._algorithm)
-            blob = entry.blob
-            if self.read(lambda lookup: lookup.key(blob)) == key:  # noqa: B023
+            if self.is_content(path, data, entry.blob):
                 return data
             self.refresh((path,))
         return data
@@ -266,12 +268,14 @@ class Index(Connection):
                 on_progress=self.on_progress,
             )
             outcome = updater.run(examined.candidates)
-            put = {**examined.refused, **outcome.put}
-            gone |= {path for path in outcome.gone if path in self._state.entries}
-            store.put_entries(self._tree, put.items())
-            store.delete_entries(self._tree, gone)
-            generation = store.advance(self._tree, now)
-        self._generation = generation
+            known = self._state.entries
+            found = {**examined.refused, **outcome.put}
+            put = {path: entry for path, entry in found.items() if known.get(path) != entry}
+            gone |= {path for path in outcome.gone if path in known}
+            if put or gone:
+                store.put_entries(self._tree, put.items())
+                store.delete_entries(self._tree, gone)
+                self._generation = store.advance(self._tree, now)
         assert self._lookup is not None
         self._lookup.changed(segments=outcome.parsed > 1)
         changed = self._accept(put, gone, skipped)

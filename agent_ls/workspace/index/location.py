@@ -109,8 +109,8 @@ class Location:
     def _tidy(self, kept: Path) -> None:
         old = time.time() - _UNUSED_DAYS * 86400
         with contextlib.suppress(OSError):
-            for path in self.folder.iterdir():
-                if path.is_dir() or path.name.startswith(kept.name):
+            for path in (*self.folder.iterdir(), *self._tree_file.parent.iterdir()):
+                if path.is_dir() or path.name.startswith(kept.name) or path == self._tree_file:
                     continue
                 ours = path.name.startswith(self.identity + _SCHEMA_PLACE) and ".sqlite" in path.name
                 with contextlib.suppress(OSError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # not loaded by a start that finds no change
@@ -60,12 +60,14 @@ class State:
     def with_entries(
         self,
         put: Mapping[str, Entry],
-        removed: Iterable[str],
+        removed: Collection[str],
         listing_skipped: Mapping[str, str] | None = None,
     ) -> State:
-        """The next state, with some paths changed and some gone."""
+        """The next state, with some paths changed and some gone; of the same version where only signatures
+        are others."""
         entries = dict(self.entries)
-        removed = list(removed)
+        nothing = (0, 0, None)
+        same = not removed and all(entries.get(p, nothing)[::2] == entry[::2] for p, entry in put.items())
         by_blob = None
         if self._by_blob is not None and len(put) + len(removed) < 50:
             by_blob = dict(self._by_blob)
@@ -84,7 +86,8 @@ class State:
         for path in removed:
             entries.pop(path, None)
         skipped = self.listing_skipped if listing_skipped is None else listing_skipped
-        return State(self.version + 1, entries, self.overlays, skipped, by_blob)
+        version = self.version + (not same or skipped != self.listing_skipped)
+        return State(version, entries, self.overlays, skipped, by_blob)
 
     def with_overlays(self, overlays: Mapping[str, Overlay]) -> State:
         """The next state with other buffers open."""

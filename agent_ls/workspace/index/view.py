@@ -122,6 +122,8 @@ class View:
                 after = os.fstat(file.fileno())
             if entry[1] != UNSURE and signature(after, entry[0]) == entry[1] and before.st_size == len(data):
                 return data
+            if self._index.is_content(path, data, entry[0]):
+                return data
         except OSError:
             pass
         self._state = self._index.follow(path)
