@@ -114,12 +114,13 @@ def _implied(check: Check, new: Sequence[Check]) -> bool:
         and check.expected is not None
     ):
         inner = canon(check.subject.args[-1])
+        size = check.expected.value
         return any(
-            other.rank and other.relation == "equal" and other.expected is not None and canon(other.subject) == inner
-            and other.expected.op in ("list", "tuple",
-            "dict") and len(other.expected.args) == check.expected.value
+            canon(other.subject) == inner and len(other.expected.args) == size
             for other in new
-        )  # fmt: skip
+            if other.rank and other.relation == "equal" and other.expected is not None
+            if other.expected.op in ("list", "tuple", "dict")
+        )
     if "exception(" in check.subject.text and check.expected is not None:
         return any(n.rank and n.relation == "raises" and check.expected.text in n.message for n in new)
     if check.relation in ("equal", "raises", "called-with"):

@@ -76,6 +76,8 @@ class Check:
     lost: str = ""
     row: str = ""
     why: str = field(default="", kw_only=True)
+    strict: int = field(default=0, kw_only=True)
+    """For words that come in pairs: above zero for the stricter one, below for the other."""
 
     @property
     def rank(self) -> int:

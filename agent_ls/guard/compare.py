@@ -81,6 +81,8 @@ class Compared:
 
     def _change(self, change: Change, new: Test) -> None:
         loss = change.loss
+        if new.unit and change.old.rank <= 34 and loss.severity == "block":
+            loss = evolve(loss, severity="review")  # a type checker's `assert x is not None`
         if change.new is not None:
             path, line = change.new.path or new.path, change.new.line or new.line
         else:
@@ -164,6 +166,23 @@ class Compared:
                     f"{new.name}: {kind} went from {one.value:g} to {two.value:g}",
                 )
         self._generated(old, new)
+        self._planned(old, new)
+
+    def _planned(self, old: Test, new: Test) -> None:
+        """`expect.assertions(n)`: how many assertions must have run."""
+        one, two = _largest(old.markers, "planned"), _largest(new.markers, "planned")
+        if (
+            one is not None
+            and two is not None
+            and two.value < one.value
+            and len(new.checks) >= len(old.checks)
+        ):
+            self._mark(
+                "assertion-count-lowered", "block", new, two, f"{new.name}: fewer assertions must have run"
+            )
+        elif one is not None and two is None and any(c.conditions or c.lost for c in new.checks):
+            message = f"{new.name}: nothing says any more how many assertions must have run"
+            self._mark("assertion-count-lowered", "block", new, one, message, side="before")
 
     def _generated(self, old: Test, new: Test) -> None:
         """The inputs that a property is tried with."""

@@ -22,7 +22,7 @@ _WRITES = re.compile(
     r"\.write_text\(|\.write_bytes\(|writeFileSync\(|writeFile\(|os\.WriteFile\(|ioutil\.WriteFile\(|fs::write\(|File\.write\(|Files\.write\w*\("
     r"|File\.WriteAll\w+\(|\.dump\([^)]*open\(|json\.dump\(|open\([^)]*['\"]w[b+]*['\"]|IO\.write\(|copyfile\(|copy\("
 )
-_EXPECTED = re.compile(r"golden|snapshot|snap\b|expected|approved|baseline|reference|fixture", re.IGNORECASE)
+_EXPECTED = re.compile(r"golden|snapshot|snap\b|expected|approved|baseline|reference", re.IGNORECASE)
 _ASKED = re.compile(
     r"update|UPDATE|regen|REGEN|record|RECORD|getoption|environ|getenv|flag\.|process\.env|bless|BLESS|rewrite|overwrite",
     re.IGNORECASE,
@@ -138,7 +138,8 @@ def _self_healing(path: str, before: str, after: str) -> list[Finding]:
         read = word and re.search(
             rf"{re.escape(word)}\.read_|(?:read\w*|Read\w*|open|load)\(\s*{re.escape(word)}\b", after
         )
-        named = _EXPECTED.search(line) or (read and _EXPECTED.search(after))
+        origin = re.search(rf"(?m)^.*\b{re.escape(word)}\s*:?=.*$", after) if word else None
+        named = _EXPECTED.search(line) or (origin is not None and _EXPECTED.search(origin.group()))
         if named and read and not _ASKED.search(around) and not _LITERAL_ARGUMENT.search(line):
             text = f"the test writes the file that it compares with: {line.strip()[:100]}"
             found.append(

@@ -68,7 +68,7 @@ def review_hooks(old: World, new: World, changed: list[str]) -> list[Finding]:
             continue
         before, after = text_of(old, path), text_of(new, path)
         found += _lines(path, before, after, language_of(path) or "")
-        if path.endswith(".py"):
+        if path.endswith(".py") and re.search(r"\bpytest_\w+|autouse|collect_ignore", after):
             found += _pytest_hooks(old, new, path)
     return found
 

@@ -99,6 +99,12 @@ def make_test(
         p.op == "call" and re.search(r"(?:^|\.)(?:Wait|WaitAll|join|gather|all|get)$", p.callee)
         for p in inner
     ) or any(p.op == "other" and "<-" in p.text for p in inner)
+    test.markers += [
+        Marker("planned", part.text, part.line, float(part.positional[0].value))
+        for part in inner
+        if part.op == "call" and part.callee in ("expect.assertions", "t.plan") and part.positional
+        and isinstance(part.positional[0].value, int)
+    ]  # fmt: skip
     walk.forced = any(
         p.op == "call" and p.callee in ("expect.assertions", "expect.hasAssertions", "t.plan") for p in inner
     )
@@ -118,6 +124,10 @@ def make_test(
                 for check in demands(result):
                     answer.add(evolve(check, line=stmt.line), Context(dict(file.env), path=file.path))
         test.returns = answer.checks
+    if re.search(
+        r"assert/strict|assert['\"]\)\.strict|assert\.strict\b|\{\s*strict\s*(?:as|:)\s*assert", file.text
+    ):
+        walk.checks = [evolve(check, strict=1) if check.strict == -1 else check for check in walk.checks]
     test.checks, test.stops, test.mocks, test.calls = walk.checks, walk.stops, walk.mocks, walk.calls
     test.tokens = Counter(token for expr in everything for token in re.findall(r"\w+", expr.text))
     return test

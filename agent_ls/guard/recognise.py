@@ -72,7 +72,9 @@ def recognise(expr: Expr) -> list[Check] | None:
                 return None
     elif not _PLAIN.match(last) and last != "fail":
         return None
-    return _by_word(expr, known, last)
+    strict = {"strictEqual": 1, "deepStrictEqual": 1, "equal": -1, "deepEqual": -1}.get(last, 0)
+    made = _by_word(expr, known, last)
+    return [evolve(check, strict=strict) for check in made] if made and strict else made
 
 
 def _by_word(expr: Expr, relation: str, last: str) -> list[Check] | None:
@@ -478,7 +480,8 @@ def matcher(subject: Expr, relation: str, args: tuple[Expr, ...], line: int, wor
             return [Check("!equal", subject, subject, first, line=line)]
         if first.op == "call" and re.search(r"(?:^|\.)(?:closeTo|within)$", first.callee):
             return [approximation(subject, first, line)]
-        return equality(subject, first, line)
+        strict = {"tostrictequal": 2, "toequal": -2}.get(word, 0)
+        return [evolve(check, strict=strict) for check in equality(subject, first, line)]
     if bare == "approx":
         digits = args[1] if len(args) > 1 else None
         slack = 10.0 ** -number(digits, 2.0) if word == "tobecloseto" else number(digits, 0.0)

@@ -48,6 +48,11 @@ def review_sources(old: World, new: World, changed: list[str]) -> list[Finding]:
     """Findings about changed source files, tests aside."""
     found: list[Finding] = []
     literals = TestLiterals(old, new, changed)
+    data = frozenset(
+        name.rpartition("/")[2]
+        for name in old.all_paths
+        if is_test_path(name) and language_of(name) in (None, "json")
+    )
     for path in changed:
         language = language_of(path)
         if (
@@ -63,13 +68,51 @@ def review_sources(old: World, new: World, changed: list[str]) -> list[Finding]:
         if language == "rust":
             before, after = (text.partition("#[cfg(test)]")[0] for text in (before, after))
         found += _run_detected(path, before, after)
+        found += _reads_tests(path, before, after, data)
+        added = "\n".join(line for _, line in new_lines(before, after))
+        if path.endswith(".py") and _SIGNS.search(added):
+            found += _signs(old, new, path, literals)
+        if not _WORTH_PARSING.search(added):
+            continue
         parsed, was = new.parse(path), old.parse(path) if path in old.all_paths else None
         if parsed is not None:
             found += _equal(path, was, parsed)
             found += _counting(path, was, parsed)
             found += special_cases(path, was, parsed, literals)
-        if path.endswith(".py"):
-            found += _signs(old, new, path, literals)
+    return found
+
+
+_SIGNS = re.compile(
+    r"pytest|PYTEST|unittest|nose|pluggy|xdist|execnet|AGENT_LS|conftest|/proc|gc\.|\bgc\b|_getframe|settrace|setprofile|inspect"
+    r"|os\.|__\w+__|test_|from sys|from os"
+)
+_WORTH_PARSING = re.compile(
+    r"return [Tt]rue|^\s*true\s*$|=> true|[=!]=|\bin\b|\bcase\b|=>|\bmatch\b|[Ee]quals|\+= 1|\+\+|next\("
+    r"|append|push|pop\b|includes|contains"
+    r"|[\"'\d]\s*:\s|\bMap\b|eql|== |getattr|True",
+    re.MULTILINE,
+)
+"""What must be among the added lines for the rest to find anything: most changes need no parsing."""
+_TEST_PLACE = re.compile(
+    r"(?:^|[/\\])(?:tests?|specs?|__tests__|__snapshots__|golden|expected|testdata)(?:[/\\]|$)|test_cases|golden|\.snap$"
+)
+_READS = re.compile(
+    r"open\(|read_text|read_bytes|readFile|ReadFile|File\.read|fs::read|load\(|Files\.read|ReadAll|include_str|require\(|Path\(|join\("
+)
+
+
+def _reads_tests(path: str, before: str, after: str, names: frozenset[str]) -> list[Finding]:
+    """Sources that read the tests' files: their expected outputs are an answer, not a computation."""
+    found = []
+    for number, line in new_lines(before, after):
+        for text in re.findall(r"[\"'`]([^\"'`]{4,})[\"'`]", line):
+            data = text.rpartition("/")[2] in names and len(text) > 5
+            if (data or _TEST_PLACE.search(text)) and _READS.search(line):
+                message = f"the source reads what belongs to the tests: {text[:80]}"
+                found.append(
+                    Finding("source-reads-tests", "block", path, number, message, after=line.strip()[:200])
+                )
+                break
     return found
 
 
