@@ -46,6 +46,8 @@ def shape(
     if kind in _VALUES and (inside in FUNCTIONS or (kind == "variable" and inside in _VALUES)):
         return None
     raw = source[start:end]
+    if raw == b"_" and language != "python":
+        return None  # what is thrown away
     if raw in _NO_NAMES and language in ("c", "cpp"):
         return None
     if language == "python":
