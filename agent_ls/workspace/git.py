@@ -385,6 +385,12 @@ _FSCK = "`git fsck` names what is damaged or missing; fetch or clone the reposit
 _NO_ROOM = "Free some space, or move the state (AGENT_LS_STATE_DIR)."
 _CAUSES: tuple[tuple[str, str, str, type[AgentLsError]], ...] = (
     (
+        r"No space left on device|Disk quota exceeded|File too large",
+        "git could not write",
+        _NO_ROOM,
+        GitError,
+    ),
+    (
         r"index file (smaller than expected|corrupt)|bad index file|bad signature 0x|index uses .* extension",
         "the index of {root} is damaged",
         "`rm -f .git/index && git reset` makes it anew: all files stay; what was staged no longer is.",
@@ -398,12 +404,6 @@ _CAUSES: tuple[tuple[str, str, str, type[AgentLsError]], ...] = (
         "{root} is damaged: git can't read some of its objects",
         _FSCK,
         UsageError,
-    ),
-    (
-        r"No space left on device|Disk quota exceeded|File too large",
-        "git could not write",
-        _NO_ROOM,
-        GitError,
     ),
     (
         r"insufficient permission for adding an object|Permission denied|Read-only file system",

@@ -9,7 +9,8 @@ import pytest
 from git_kit import git, start
 
 from agent_ls.errors import UsageError
-from agent_ls.workspace.git import Repository
+from agent_ls.verdict import Verdict
+from agent_ls.workspace.git import GitResult, Repository, _failure
 from agent_ls.workspace.snapshot import take_snapshot
 from agent_ls.workspace.worktree import Worktree
 
@@ -69,3 +70,21 @@ def test_damage_is_named_with_a_remedy(
     assert remedy in (caught.value.remedy or "")
     Worktree.discard(repo, work / "tree")
     assert not (root / ".git/worktrees").exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "verdict"),
+    [
+        ("error: unable to write loose object file: No space left on device", "could not write", Verdict.ERROR),
+        ("error: insufficient permission for adding an object to repository database .git/objects",
+         "may not write", Verdict.USAGE),
+        ("fatal: Unable to create '/r/.git/x.lock': Read-only file system", "may not write", Verdict.USAGE),
+        ("fatal: something new", "git write-tree failed", Verdict.ERROR),
+    ],
+)  # fmt: skip
+def test_other_causes(said: str, cause: str, verdict: Verdict, tmp_path: Path) -> None:
+    error = _failure(tmp_path, "write-tree", GitResult("", said + "\n", 128, b""))
+    assert cause in error.message
+    assert said.split(": ", 1)[1] in error.message
+    assert error.verdict is verdict
+    assert (error.remedy is None) == ("new" in said)
