@@ -67,7 +67,7 @@ def paired(rounds: int, ours: Any, peer: Any) -> dict[str, float]:
     for place, kind in enumerate(("wall", "cpu")):
         row[f"{kind}_s"] = statistics.median(pair[0][place] for pair in pairs)
         row[f"peer_{kind}_s"] = statistics.median(pair[1][place] for pair in pairs)
-        row[f"{kind}_ratio"] = statistics.median(pair[0][place] / pair[1][place] for pair in pairs)
+        row[f"{kind}_ratio"] = statistics.median(pair[0][place] / max(pair[1][place], 1e-6) for pair in pairs)
     return row
 
 
