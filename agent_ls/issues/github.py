@@ -12,6 +12,8 @@ from agent_ls.issues._compose import Comment
 from agent_ls.issues._rest import Response, Rest
 from agent_ls.issues._tracker import RestTracker, login_of
 
+_HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+
 
 @frozen
 class GitHub(RestTracker):
@@ -19,7 +21,7 @@ class GitHub(RestTracker):
 
     name = "GitHub"
     token_name = "GITHUB_TOKEN"
-    headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}  # noqa: RUF012
+    headers = _HEADERS
     body_field = "body"
     link_field = "html_url"
 

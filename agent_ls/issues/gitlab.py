@@ -11,6 +11,8 @@ from attrs import frozen
 from agent_ls.issues._compose import Comment
 from agent_ls.issues._tracker import RestTracker, login_of
 
+_HEADERS = {"Accept": "application/json"}
+
 
 @frozen
 class GitLab(RestTracker):
@@ -18,7 +20,7 @@ class GitLab(RestTracker):
 
     name = "GitLab"
     token_name = "GITLAB_TOKEN"
-    headers = {"Accept": "application/json"}  # noqa: RUF012
+    headers = _HEADERS
     body_field = "description"
     link_field = "web_url"
 

@@ -75,7 +75,8 @@ def test_damage_is_named_with_a_remedy(
 @pytest.mark.parametrize(
     ("said", "cause", "verdict"),
     [
-        ("error: unable to write loose object file: No space left on device", "could not write", Verdict.ERROR),
+        ("error: unable to write loose object file: No space left on device",
+         "could not write", Verdict.ERROR),
         ("error: insufficient permission for adding an object to repository database .git/objects",
          "may not write", Verdict.USAGE),
         ("fatal: Unable to create '/r/.git/x.lock': Read-only file system", "may not write", Verdict.USAGE),
