@@ -77,7 +77,8 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
     for test in gone:
         if test.path in broken:
             continue
-        twin = any(similarity(test, other) >= TWIN for other in tests_after)
+        alive = [check for check in test.checks if check.rank]
+        twin = all(map(pool.has, alive)) and any(similarity(test, other) >= TWIN for other in tests_after)
         compared.gone(test, pool if twin else surplus, removed, uncollected)
     called = {name for one, two in pairs for name in one.calls & two.calls}
     _units(compared, new, before, after, called, pool, removed)
@@ -105,6 +106,10 @@ def _may_hold_tests(world: World, path: str) -> bool:
         data = world.tree.read(path)
         return (data is not None and b"#[test]" in data) or (data is not None and b"::test]" in data)
     return suffix in (".java", ".cs") and b"@Test" in (world.tree.read(path) or b"")
+
+
+def _said(unit: Test) -> list[list[object]]:
+    return [[(c.key, c.lost, c.conditions) for c in checks] for checks in (unit.checks, unit.returns)]
 
 
 MAX_USERS = 400
@@ -140,7 +145,7 @@ def _units(
             other = own.get(unit.id) or by_name.get(unit.name)
             if other is None or unit.name in called or unit.name.startswith("test"):
                 continue
-            if (unit.checks or unit.returns) and _used(world, other.path, other.name):
+            if _said(unit) != _said(other) and _used(world, other.path, other.name):
                 compared.pair(unit, other, pool, removed)
 
 
@@ -156,6 +161,8 @@ def _mocks(
         known = before.get(path)
         fresh = known is None and not any(two.path == path for _, two in pairs)
         if fresh and PurePosixPath(path).name != "conftest.py":
+            continue
+        if not any(test.mocks for test in (*file.tests, *file.units)):
             continue
         imported, defined = tested_modules(new, file)
         for one, two in pairs:
@@ -186,9 +193,7 @@ def tested_modules(world: World, file: File) -> tuple[set[str], set[str]]:
                         f"{tail}/__init__.py",
                         *(f"{tail}/{w.name}.py" for w in inner.exprs),
                     ):
-                        paths.update(
-                            p for p in world.all_paths if p == candidate or p.endswith("/" + candidate)
-                        )
+                        paths.update(world.ending(candidate))
     elif file.language in ("javascript", "typescript", "tsx"):
         for match in re.finditer(r"""(?:from|require\()\s*['"](\.[^'"]+)['"]""", file.text):
             imported.add(match.group(1))

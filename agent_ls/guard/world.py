@@ -33,12 +33,23 @@ class World:
     tree: Tree
     _files: dict[str, File | None] = field(factory=dict)
     _all: frozenset[str] | None = None
+    _names: dict[str, list[str]] | None = None
+    _helpers: dict[tuple[str, str], tuple[Stmt, str] | None] = field(factory=dict)
 
     @property
     def all_paths(self) -> frozenset[str]:
         if self._all is None:
             self._all = frozenset(self.tree.paths())
         return self._all
+
+    def ending(self, tail: str) -> list[str]:
+        """Paths that are `tail` or end with "/tail"."""
+        if self._names is None:
+            self._names = {}
+            for path in sorted(self.all_paths):
+                self._names.setdefault(path.rpartition("/")[2], []).append(path)
+        near = self._names.get(tail.rpartition("/")[2], ())
+        return [path for path in near if path == tail or path.endswith("/" + tail)]
 
     def parse(self, path: str) -> File | None:
         """The file without its tests; None for what can't be read or isn't source."""
@@ -106,11 +117,15 @@ class World:
         found = file.functions.get(name)
         if found is not None and not name.startswith("test"):
             return found, file.path
-        for path in self._neighbours(file, name):
-            other = self.parse(path)
-            if other is not None and name in other.functions and other is not file:
-                return other.functions[name], path
-        return None
+        key = (file.path, name)
+        if key not in self._helpers:
+            self._helpers[key] = None
+            for path in self._neighbours(file, name):
+                other = self.parse(path)
+                if other is not None and name in other.functions and other is not file:
+                    self._helpers[key] = (other.functions[name], path)
+                    break
+        return self._helpers[key]
 
     def _neighbours(self, file: File, name: str) -> list[str]:
         found: list[str] = []
@@ -148,8 +163,7 @@ class World:
         return [path for path in found if path != file.path and is_test_path(path)]
 
     def _ending(self, tail: str, folder: PurePosixPath) -> list[str]:
-        near = [p for p in self.all_paths if p == tail or p.endswith("/" + tail)]
-        return sorted(near, key=lambda p: PurePosixPath(p).parent != folder)[:3]
+        return sorted(self.ending(tail), key=lambda path: PurePosixPath(path).parent != folder)[:3]
 
 
 def _is_base(file: File, stmt: Stmt) -> bool:
