@@ -108,6 +108,31 @@ def test_any_punctuation_is_read(text: str) -> None:
     mentions(text)
 
 
+LONG = [
+    "E",
+    "aB",
+    "at a ",
+    "\n    ",
+    "\t",
+    "a/",
+    "`a",
+    '"a ',
+    "f(",
+    "```\n",
+    ">>> ",
+    "::\n\n  a\n",
+    "A.",
+    'File "',
+]
+
+
+@pytest.mark.parametrize("piece", LONG)
+def test_long_monotonous_text_is_read_in_linear_time(piece: str) -> None:
+    """An expression that backtracks would take minutes here."""
+    found = mentions(piece * (40_000 // len(piece)))
+    assert found.words.keys() == found.forms.keys()
+
+
 SPLITS = [
     ("parseHTTPDate_v2", ("parse", "http", "date", "v", "2")),
     ("URLs", ("url", "s")),

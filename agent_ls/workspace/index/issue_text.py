@@ -46,13 +46,13 @@ _SOURCES = "go|rs|rb|php|c|cc|cpp|h|py|js|ts|kt|swift|scala|cs"
 _FRAMES = (
     re.compile(r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>[\w.<>]+))?'),
     re.compile(
-        r"\bat (?:async |new )?(?P<function>[\w$.<>\[\] ]+?) "
+        r"\bat (?:async |new )?(?P<function>[\w$.<>\[\] ]{1,120}?) "
         r"\((?:file://)?(?P<path>[^()\s:]+(?::\\[^()\s:]+)?):(?P<line>\d+)(?::\d+)?\)"
     ),
     re.compile(r"\bat (?P<function>[\w$.<>]+)\((?P<path>\w+\.(?:java|kt|scala)):(?P<line>\d+)\)"),
     re.compile(r"\bat (?:file://)?(?P<path>[^()\s:]+\.\w+):(?P<line>\d+)(?::\d+)?"),
     re.compile(
-        rf"^\s*(?P<path>[\w./\\+@-]+\.(?:{_SOURCES})):(?P<line>\d+)(?=[:\s]|$)(?::\d+)?"
+        rf"^[ \t]*(?P<path>[\w./\\+@-]+\.(?:{_SOURCES})):(?P<line>\d+)(?=[:\s]|$)(?::\d+)?"
         r"(?:\s*:?\s*in [`'](?P<function>[\w.?!]+)')?",
         re.MULTILINE,
     ),
@@ -86,7 +86,7 @@ _IDENTIFIER_IN_PROSE = re.compile(
 )
 """Words that no language has but a program: dotted, with_underscore, camelCase, CamelCase, called()."""
 _ERROR_LINE = re.compile(
-    r"^[ \t>E]*(?P<name>(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Fault))"
+    r"^[ \t>]*(?:E[ \t]+)?(?P<name>(?:[\w.]{1,99}\.)?[A-Z]\w{0,99}(?:Error|Exception|Warning|Exit|Interrupt|Fault))"
     r"(?:: (?P<message>[^\n]+))?[ \t]*$",
     re.MULTILINE,
 )
