@@ -44,6 +44,7 @@ RANK: dict[str, int] = {
     "called-with": 90,
     "not-called": 92,
     "changes": 60,
+    "custom": 95,
     "equal": 100,
 }
 

@@ -69,6 +69,8 @@ def loss(old: Check, new: Check) -> Loss | None:
     guarded = _guarded(old, new)
     if guarded is not None:
         return guarded
+    if "custom" in (old.relation, new.relation):
+        return _inputs(old, new) if old.relation == new.relation else None
     if old.relation == "raises" and new.relation == "raises":
         return _errors(old, new)
     if old.relation != new.relation and {old.relation, new.relation} == {"equal", "approx"}:

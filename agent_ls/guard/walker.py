@@ -40,6 +40,8 @@ _THREADS = re.compile(r"(?:^|\.)(?:Thread|new Thread|submit|start_soon|create_ta
     r"|spawn|call_later"
                       r"|setTimeout|setImmediate|nextTick|queueMicrotask|Run|StartNew|setInterval"
                       r"|runAsync)$")  # fmt: skip
+_CUSTOM = re.compile(r"(?:assert|verify|expect|check)(?=[A-Z_])")
+"""Assertions of libraries that aren't known: what they demand isn't known either, but that they are there."""
 _EACH = {"forEach", "each", "each_with_index", "for_each", "map", "ForEach", "each_pair"}
 
 
@@ -343,6 +345,9 @@ class Walk:
                 return True
             if is_failure(expr):
                 return False
+            last = callee.rpartition(".")[2]
+            if _CUSTOM.match(last) and last not in self._local and self.helpers(last) is None:
+                self.add(Check("custom", expr, expr, line=expr.line), at)
         self._through(expr, at, awaited=awaited)
         return False
 
