@@ -86,7 +86,8 @@ _IDENTIFIER_IN_PROSE = re.compile(
 )
 """Words that no language has but a program: dotted, with_underscore, camelCase, CamelCase, called()."""
 _ERROR_LINE = re.compile(
-    r"^[ \t>]*(?:E[ \t]+)?(?P<name>(?:[\w.]{1,99}\.)?[A-Z]\w{0,99}(?:Error|Exception|Warning|Exit|Interrupt|Fault))"
+    r"^[ \t>]*(?:E[ \t]+)?(?P<name>(?:[\w.]{1,99}\.)?"
+    r"[A-Z]\w{0,99}(?:Error|Exception|Warning|Exit|Interrupt|Fault))"
     r"(?:: (?P<message>[^\n]+))?[ \t]*$",
     re.MULTILINE,
 )
