@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from store_kit import everything, fresh, git, make_repo, write
 
 from agent_ls.workspace.index import maintain, update
 from agent_ls.workspace.index.index import open_index
+from agent_ls.workspace.index.packed import Row, pack, unpack, unpack_named
 from agent_ls.workspace.index.postings import NAMES, WORDS
 from agent_ls.workspace.index.store import Store
 
@@ -172,6 +174,30 @@ def test_segments_give_back_what_was_put_in(postings: dict[bytes, list[int]], si
         term: set(numbers) for term, numbers in postings.items()
     }
     store.close()
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from("abcdefgh"), st.just("function"), st.integers(1, 10**6), st.text(max_size=9)),
+    max_size=100,
+)
+
+
+@given(rows, st.lists(st.tuples(st.text(max_size=5), st.integers(1, 9), st.just(())), max_size=3))
+def test_packed_definitions_come_back(
+    definitions: list[tuple[str, str, int, str]], imports: list[object]
+) -> None:
+    packed = pack(definitions, imports)  # type: ignore[arg-type]
+    assert unpack(packed) == (definitions, imports)
+    for name in "abcdefghi":
+        assert unpack_named(packed, name) == [row for row in definitions if row[0] == name]
+
+
+@given(st.integers(0, 10**6), st.integers(1, 255))
+def test_damaged_definitions_are_told(place: int, change: int) -> None:
+    packed = bytearray(pack([("name", "function", 1)] * 50, [("module", 1, ())]))
+    packed[place % len(packed)] ^= change
+    with pytest.raises(zlib.error):
+        unpack(bytes(packed))
 
 
 @given(st.lists(st.sets(terms, max_size=6), max_size=12))

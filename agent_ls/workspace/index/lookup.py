@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent_ls.workspace.index.packed import unpack
+from agent_ls.workspace.index.packed import unpack, unpack_named
 from agent_ls.workspace.index.postings import NAMES, WORDS, Pending, Terms
 from agent_ls.workspace.index.store import Store
 
@@ -173,6 +173,11 @@ class Lookup:
             found = unpack(packed)
             self._tags.put(blob, 400 + 12 * len(packed), found)
         return found
+
+    def named(self, blob: int, name: str) -> list[Any]:
+        """The rows of a content's definitions of one name."""
+        packed = self._store.tags(blob)
+        return unpack_named(packed, name) if packed else []
 
     def key(self, blob: int) -> bytes | None:
         """What a content is stored under."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_ls.workspace.index import roles
 from agent_ls.workspace.index.fragments import Fragments
 from agent_ls.workspace.index.hashing import UNSURE, signature
-from agent_ls.workspace.index.packed import GENERATED, LONG_LINES, ONLY_TEXT, unpack
+from agent_ls.workspace.index.packed import GENERATED, LONG_LINES, ONLY_TEXT, unpack, unpack_named
 from agent_ls.workspace.index.postings import NAMES, WORDS
 from agent_ls.workspace.index.records import Definition, FileInfo, Found, Import, Skipped
 from agent_ls.workspace.index.state import State
@@ -142,7 +142,7 @@ class View:
             for blob in lookup.ids(NAMES, term):
                 paths = state.by_blob.get(blob)
                 if paths:
-                    rows = [row for row in lookup.tags(blob)[0] if row[0] == name]
+                    rows = lookup.named(blob, name)
                     for path in paths:
                         if path not in state.overlays:
                             found.extend(Found(path, Definition(*row)) for row in rows)
@@ -150,7 +150,7 @@ class View:
         self._read(collect)
         for path, overlay in state.overlays.items():
             if term in overlay.content.names:
-                rows = [row for row in unpack(overlay.content.tags)[0] if row[0] == name]
+                rows = unpack_named(overlay.content.tags, name)
                 found.extend(Found(path, Definition(*row)) for row in rows)
         if len(found) > 1:
             found.sort(key=lambda item: (item.path, item.definition.line))
