@@ -183,10 +183,8 @@ rows = st.lists(
 
 
 @given(rows, st.lists(st.tuples(st.text(max_size=5), st.integers(1, 9), st.just(())), max_size=3))
-def test_packed_definitions_come_back(
-    definitions: list[tuple[str, str, int, str]], imports: list[object]
-) -> None:
-    packed = pack(definitions, imports)  # type: ignore[arg-type]
+def test_packed_definitions_come_back(definitions: list[Row], imports: list[Row]) -> None:
+    packed = pack(definitions, imports)
     assert unpack(packed) == (definitions, imports)
     for name in "abcdefghi":
         assert unpack_named(packed, name) == [row for row in definitions if row[0] == name]
