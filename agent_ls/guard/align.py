@@ -29,6 +29,7 @@ class Pool:
     """What all new tests together check: for assertions that moved to another test."""
 
     keys: Counter[tuple[str, str]]
+    subjects: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, checks: Sequence[Check], without: Sequence[Check] = ()) -> Pool:
@@ -41,7 +42,11 @@ class Pool:
         for check in without:
             if check.rank:
                 found.subtract(_all_keys(check))
-        return cls(+found)
+        known = {check.key for check in without}
+        fresh = frozenset(
+            c.subject.text for c in checks if c.rank and c.key not in known and literals(c.subject)
+        )
+        return cls(+found, fresh)
 
     def has(self, check: Check) -> bool:
         return check.key in self.keys or (
@@ -211,6 +216,8 @@ def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[
         if (called | named) & set(gone):
             words = ", ".join(sorted((called | named) & set(gone)))
             kind = Loss("assertion-deleted", "review", f"the assertion on {text} is gone, and so is {words}")
+        elif check.subject.text in pool.subjects:
+            kind = Loss("expected-value-changed", "review", f"something else is expected of {text} now")
         elif any(n.rank >= check.rank for n in rest):
             other = next(n for n in rest if n.rank >= check.rank)
             rest.remove(other)

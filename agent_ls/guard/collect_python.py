@@ -45,10 +45,11 @@ def _scope(
                 s.kind == "func" and s.name == "__init__" for s in stmt.body
             )
             off = any(_assigns(s, "__test__", False) for s in stmt.body)
+            mixed = stmt.name in _bases(file)
             inherits = bool(stmt.exprs) and any(
                 s.kind == "func" and s.name.startswith("test") for s in stmt.body
             )
-            inside = collected and not off and (case or plain or (inherits and "Test" in stmt.name))
+            inside = collected and not off and (case or plain or mixed or (inherits and "Test" in stmt.name))
             own = [*markers, *_marks(stmt.decorators), *_class_marks(stmt)]
             kind = "case" if case else "plain"
             if case and any(re.search(r"Isolated|Async|Tornado", base.text) for base in stmt.exprs):
@@ -83,6 +84,12 @@ def _scope(
             _scope(
                 file, helpers, [*stmt.orelse], prefix, markers, seen, collected=collected, in_class=in_class
             )
+
+
+def _bases(file: File) -> set[str]:
+    """Classes that test classes of the file inherit from: their tests run there."""
+    classes = [stmt for top in file.stmts for stmt in top.walk() if stmt.kind == "class"]
+    return {base.text.rpartition(".")[2] for stmt in classes if "Test" in stmt.name for base in stmt.exprs}
 
 
 def _assigns(stmt: Stmt, name: str, value: object) -> bool:

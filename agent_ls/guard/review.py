@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from agent_ls.guard.align import Pool
 from agent_ls.guard.compare import Compared, checks_of
 from agent_ls.guard.identity import TWIN, match_tests, similarity
+from agent_ls.guard.lines import new_lines, text_of
 from agent_ls.guard.model import File, Test
 from agent_ls.guard.protected import Finding
 from agent_ls.guard.trees import Tree, changed_paths
@@ -47,7 +48,7 @@ def review(before: Tree, after: Tree) -> list[Finding]:
 def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
     """Findings about tests and their helpers."""
     before, after = _collected(old, changed), _collected(new, changed)
-    compared = Compared(before, after)
+    compared = Compared(before, after, lambda: requirements(new))
     tests_before = [test for file in before.values() for test in file.tests]
     tests_after = [test for file in after.values() for test in file.tests]
     removed = removed_names(old, new, changed)
@@ -228,6 +229,7 @@ def removed_names(old: World, new: World, changed: list[str]) -> set[str]:
     """
     gone: set[str] = set()
     there: set[str] = set()
+    deprecated: set[str] = set()
     for path in changed:
         if is_test_path(path) or language_of(path) is None:
             continue
@@ -235,4 +237,28 @@ def removed_names(old: World, new: World, changed: list[str]) -> set[str]:
             data = world.tree.read(path) if path in world.all_paths else None
             if data is not None and len(data) < 1_000_000:
                 into.update(re.findall(r"[A-Za-z_]\w{3,}", data.decode("utf-8", "replace")))
-    return {name for name in gone - there if not name.startswith("__")}
+        deprecated |= _deprecated(text_of(old, path), text_of(new, path))
+    return {name for name in (gone - there) | deprecated if not name.startswith("__")}
+
+
+def _deprecated(before: str, after: str) -> set[str]:
+    """Names beside which the change says that they are deprecated."""
+    lines = after.splitlines()
+    found: set[str] = set()
+    for number, line in new_lines(before, after, comments=True):
+        if re.search(r"deprecat", line, re.IGNORECASE):
+            near = " ".join(lines[max(0, number - 8) : number + 8])
+            pairs = re.findall(r"(?:def|class|func|function|fn) +(\w{4,})|[\"'`](\w{4,})[\"'`]", near)
+            found.update(word for pair in pairs for word in pair if word)
+    return found
+
+
+def requirements(world: World) -> str:
+    """What a tree's files say about the packages that it needs, small letters."""
+    names = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "Pipfile")
+    paths = [
+        path
+        for path in world.all_paths
+        if path in names or re.search(r"requirements[^/]*\.(?:txt|in)$|^requirements/", path)
+    ]
+    return "\n".join(text_of(world, path) for path in sorted(paths)[:40]).lower()
