@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 
@@ -9,7 +10,7 @@ from attrs import define, frozen
 
 from agent_ls.guard.checks import Check, canon, pieces, shape
 from agent_ls.guard.strength import Loss, loss
-from agent_ls.guard.syntax import literals
+from agent_ls.guard.syntax import Expr, literals
 
 MAX_PAIRS = 60_000
 _TRIVIAL = {"", "None", "True", "False", "0", "1", "[]", "{}", "''"}
@@ -111,6 +112,19 @@ def _worse_reach(check: Check, new: Sequence[Check]) -> bool:
     return bool(same) and all(not n.rank or loss(check, n) is not None for n in same)
 
 
+def _wholes(subject: Expr, new: Sequence[Check]) -> list[Expr]:
+    """Containers that a thing, or what `keys()` and `values()` make of it, must now be equal to."""
+    text = canon(subject)
+    return [
+        other.expected
+        for other in new
+        if other.rank and other.relation == "equal" and other.expected is not None
+        if other.expected.op in ("list", "tuple", "dict") and not other.conditions
+        if canon(other.subject) == text
+        or re.fullmatch(r"\.\w+(?:\(\))?", canon(other.subject).removeprefix(text))
+    ]
+
+
 def _implied(check: Check, new: Sequence[Check]) -> bool:
     """Does a stronger assertion about the same thing say it too?"""
     if (
@@ -118,14 +132,14 @@ def _implied(check: Check, new: Sequence[Check]) -> bool:
         and check.subject.callee in ("len", "size", "count")
         and check.expected is not None
     ):
-        inner = canon(check.subject.args[-1])
         size = check.expected.value
-        return any(
-            canon(other.subject) == inner and len(other.expected.args) == size
-            for other in new
-            if other.rank and other.relation == "equal" and other.expected is not None
-            if other.expected.op in ("list", "tuple", "dict")
-        )
+        wholes = _wholes(check.subject.args[-1], new)
+        return any(len(whole.args) == size for whole in wholes)
+    if check.relation in ("contains", "!contains") and check.expected is not None:
+        item = canon(check.expected)
+        for whole in _wholes(check.subject, new):
+            if (item in {canon(part) for part in whole.args}) == (check.relation == "contains"):
+                return True
     if "exception(" in check.subject.text and check.expected is not None:
         return any(n.rank and n.relation == "raises" and check.expected.text in n.message for n in new)
     if check.relation in ("equal", "raises", "called-with"):

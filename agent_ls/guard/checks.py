@@ -117,6 +117,13 @@ def lossless(expr: Expr) -> Expr:
     while True:
         if expr.op == "await":
             expr = expr.args[0]
+        elif (
+            expr.op == "comp"
+            and not expr.name
+            and len(expr.args) == 2
+            and (expr.args[0].text,) == expr.params
+        ):
+            expr = expr.args[1]  # [x for x in items]
         elif expr.op == "call" and expr.callee in (
             "list",
             "tuple",

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from agent_ls.guard.lines import new_lines, text_of
 from agent_ls.guard.protected import Finding
+from agent_ls.guard.strength import Severity
 from agent_ls.guard.world import World
 from agent_ls.workspace.grammars import language_of
 from agent_ls.workspace.paths import is_test_config, is_test_path
@@ -75,9 +76,10 @@ def _data(old: World, new: World, path: str) -> list[Finding]:
     one, two = before.decode("utf-8", "replace"), after.decode("utf-8", "replace")
     if _same_data(one, two, name):
         return []
-    if _cases(two, name) < _cases(one, name):
-        text = f"{name} holds {_cases(two, name)} cases instead of {_cases(one, name)}"
-        return [Finding("cases-removed", "block", path, 1, text)]
+    was, now = _cases(one, name), _cases(two, name)
+    if now < was:
+        severity: Severity = "block" if now * 2 < was else "review"
+        return [Finding("cases-removed", severity, path, 1, f"{name} holds {now} cases instead of {was}")]
     gone = Counter(line.rstrip() for line in one.splitlines() if line.strip()) - Counter(
         line.rstrip() for line in two.splitlines()
     )
