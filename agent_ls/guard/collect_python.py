@@ -228,7 +228,7 @@ _ELSEWHERE = re.compile(
     r"== 'win32'|'nt'|cygwin|Windows|darwin|startswith\('win|version_info (?:<|<=)|find_spec|not HAS_"
     r"|not has_|PyPy|pypy"
     r"|importlib|\w is None$|__version__|^(?:\w+\.)*(?:IS_)?(?:WIN\w*|WINDOWS|MAC\w*|OSX|PYPY|IS_PYPY"
-    r"|CYGWIN)$|^not "
+    r"|CYGWIN)$|^not |^\(?(?:IS_)?(?:WIN\w*|MAC\w*|OSX) and "
 )
 """Conditions under which a test is only skipped on other systems or without an optional package."""
 _HERE = re.compile(

@@ -265,7 +265,9 @@ class Compared:
             )
 
     # -- tests that are gone
-    def gone(self, old: Test, pool: Pool, removed: Collection[str], uncollected: Iterable[Test]) -> None:
+    def gone(
+        self, old: Test, pool: Pool, removed: Collection[str], uncollected: Iterable[Test], rewritten: bool
+    ) -> None:
         """A test without a partner in the new tree."""
         if any(m.kind in ("skip", "todo") for m in old.markers):
             if not old.checks:
@@ -334,6 +336,9 @@ class Compared:
                 f"{old.name}, which could not fail, was deleted",
                 test=old.label,
             )
+        elif rewritten:
+            message = f"{old.name} is gone; new tests beside it demand as much of the same functions"
+            self.add("test-rewritten", "review", old.path, old.line, message, before=before, test=old.label)
         elif len(missing) < len(alive):
             message = (
                 f"{old.name} was taken apart, and {len(missing)} of its {len(alive)} assertions are gone"

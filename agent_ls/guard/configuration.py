@@ -64,7 +64,7 @@ def review_configuration(old: World, new: World, changed: list[str]) -> list[Fin
         if PurePosixPath(path).name in _PYTEST_FILES:
             continue_with = _pytest(old, new, path, was, now)
             was, now = continue_with
-        found += _settings(new, path, was, now, before, after)
+        found += _settings(old, new, path, was, now, before, after)
         found += _switches(path, before, after)
     return found
 
@@ -234,14 +234,16 @@ def _pytest(old: World, new: World, path: str, was: Settings, now: Settings) -> 
     return {**others(was), **one}, {**others(now), **two}
 
 
-def _settings(new: World, path: str, was: Settings, now: Settings, before: str, after: str) -> list[Finding]:
+def _settings(
+    old: World, new: World, path: str, was: Settings, now: Settings, before: str, after: str
+) -> list[Finding]:
     found = []
     for key in sorted({*was, *now}):
         one, two = was.get(key, []), now.get(key, [])
         if one == two:
             continue
         last = re.sub(r"[^\w.-]", "", key).lower().rpartition(".")[2]
-        for kind, severity, message in _judge(new, key, last, one, two, path):
+        for kind, severity, message in _judge(old, new, key, last, one, two, path):
             line = line_of(after, two[-1]) if two and two[-1] else line_of(after, key.rpartition(".")[2])
             if line == 1 and key.rpartition(".")[2] in after:
                 line = line_of(after, key.rpartition(".")[2])
@@ -254,11 +256,12 @@ def _settings(new: World, path: str, was: Settings, now: Settings, before: str, 
 
 
 def _judge(
-    new: World, key: str, last: str, one: list[str], two: list[str], path: str
+    old: World, new: World, key: str, last: str, one: list[str], two: list[str], path: str
 ) -> Iterable[tuple[str, Severity, str]]:
     if last in ("addopts", "test_args", "pytest_args"):
         for kind, severity, message in narrowing("pytest " + " ".join(one), "pytest " + " ".join(two)):
-            yield kind, "block" if severity == "block" else "review", f"{key}: {message}"
+            firm = severity == "block" and not _unused_mark(old, message)
+            yield kind, "block" if firm else "review", f"{key}: {message}"
     elif last in _ON and two and two[-1] not in ("false", "0") and (not one or one[-1] in ("false", "0")):
         if not path.endswith((".yml", ".yaml")):
             yield "test-run-neutered", _ON[last], f"{key} is switched on"
@@ -280,6 +283,8 @@ def _judge(
     elif last == "filterwarnings":
         if any(w.startswith("error") for w in one) and not any(w.startswith("error") for w in two):
             yield "strictness-lowered", "review", "warnings are no longer errors"
+    elif path.endswith((".yml", ".yaml")) and last in {*_IGNORING, *_CHOOSING}:
+        return  # a matrix of jobs, filters of paths: the commands say what is run
     elif last in _IGNORING and not re.search(
         r"coverage|lint|ruff|black|mypy|isort|build|wheel|sdist|compiler", key, re.IGNORECASE
     ):
@@ -290,6 +295,14 @@ def _judge(
         lost = _lost(new, last, one, two)
         if lost:
             yield "tests-deselected", "block", f"{key} no longer finds {', '.join(lost[:3])}"
+
+
+def _unused_mark(old: World, message: str) -> bool:
+    """Does `-m "not slow"` leave out a mark that no test had before?"""
+    match = re.search(r"-m[ =]['\"]?not (\w+)['\"]?$", message)
+    if match is None:
+        return False
+    return not any(f"mark.{match.group(1)}" in text_of(old, path) for path in _tests(old))
 
 
 def _about_coverage(key: str, path: str) -> bool:

@@ -52,7 +52,7 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
     tests_before = [test for file in before.values() for test in file.tests]
     tests_after = [test for file in after.values() for test in file.tests]
     removed = removed_names(old, new, changed)
-    pairs, gone, _ = match_tests(tests_before, tests_after)
+    pairs, gone, fresh = match_tests(tests_before, tests_after)
     left = {id(test) for test in gone}
     kept = [test for test in tests_before if id(test) not in left]
     pool = Pool.of(checks_of(tests_after))
@@ -80,7 +80,7 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
             continue
         alive = [check for check in test.checks if check.rank]
         twin = all(map(pool.has, alive)) and any(similarity(test, other) >= TWIN for other in tests_after)
-        compared.gone(test, pool if twin else surplus, removed, uncollected)
+        compared.gone(test, pool if twin else surplus, removed, uncollected, _rewritten(test, fresh))
     called = {name for one, two in pairs for name in one.calls & two.calls}
     _units(compared, new, before, after, called, pool, removed)
     _mocks(compared, old, new, before, after, pairs)
@@ -107,6 +107,18 @@ def _may_hold_tests(world: World, path: str) -> bool:
         data = world.tree.read(path)
         return (data is not None and b"#[test]" in data) or (data is not None and b"::test]" in data)
     return suffix in (".java", ".cs") and b"@Test" in (world.tree.read(path) or b"")
+
+
+def _rewritten(old: Test, fresh: list[Test]) -> bool:
+    """Are there new tests beside it that call the same and demand as much?"""
+    near = [
+        t for t in fresh if t.path == old.path and len(t.calls & old.calls) >= 0.6 * max(1, len(old.calls))
+    ]
+    wanted = sorted((check.rank for check in old.checks if check.rank), reverse=True)
+    have = sorted((c.rank for t in near for c in t.checks if c.rank and not c.conditions), reverse=True)
+    return (
+        bool(wanted) and len(have) >= len(wanted) and all(a >= b for a, b in zip(have, wanted, strict=False))
+    )
 
 
 def _said(unit: Test) -> list[list[object]]:
