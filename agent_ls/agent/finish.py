@@ -27,13 +27,13 @@ def finish(
 ) -> Report:
     """Commit what is worth keeping and append `session_finished`. Returns the report.
 
-    A fixed session gets one commit with the fix. Any other verdict keeps the best state so far,
-    marked as not verified; a session without any edit leaves no branch behind.
+    A fixed session gets one commit with the fix. Any other verdict keeps the best state so far, marked as
+    not verified, if it got anywhere; a session that did not leaves no branch behind.
     """
     best = judge.final if verdict is Verdict.FIXED else judge.best
     base_tree, base = session.base_tree, session.snapshot.commit
     commit: str | None = None
-    if best is not None and best.tree != base_tree and not best.blocked and verdict is not Verdict.BLOCKED:
+    if best is not None and best.tree != base_tree and best.worth_keeping and verdict is not Verdict.BLOCKED:
         commit = session.worktree.commit(best.tree, commit_message(session, verdict, text, explanation), base)
         _publish(session, commit)
     elif session.tip == base:

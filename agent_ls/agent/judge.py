@@ -34,6 +34,7 @@ class Judgement:
     `stage` is the last stage that ran ("asked", "affected" or "full"). `sound` means that something
     changed, the full suite shows no regression and the guard is clean; `green` that the proof is complete:
     sound, and all asked tests pass, or an added test proves it, or nothing but soundness was asked.
+    `advanced` says that it got further than every state before it.
     """
 
     tree: str
@@ -45,6 +46,13 @@ class Judgement:
     findings: tuple[Finding, ...] = ()
     problem: str | None = None
     proven_by: tuple[str, ...] = ()
+    advanced: bool = False
+
+    @property
+    def worth_keeping(self) -> bool:
+        """Would a person rather go on from here than from the untouched tree?"""
+        won, lost = len(self.comparison.fixed), len(self.comparison.regressed)
+        return not self.blocked and (self.green or won > lost or (self.advanced and not lost))
 
     @property
     def blocked(self) -> bool:
@@ -156,6 +164,7 @@ class Judge:
         session.attempts += 1
         broken = [*judgement.comparison.regressed, *(f.path for f in judgement.findings if judgement.blocked)]
         made, reason = session.progress.compare(judgement.results, broken)
+        judgement = evolve(judgement, advanced=made)
         taught = describe(judgement, session.asked, reason if made else None)
         session.log.append(
             "attempt",
@@ -185,10 +194,11 @@ class Judge:
     def _better(self, new: Judgement) -> bool:
         return self._rank(new) > self._rank(self.best) if self.best else True
 
-    def _rank(self, judgement: Judgement) -> tuple[bool, bool, bool, int, int]:
+    def _rank(self, judgement: Judgement) -> tuple[bool, bool, bool, bool, int, int]:
         size = len(self.session.worktree.diff(self.session.base_tree, judgement.tree))
         clean = not judgement.comparison.regressed
-        return (judgement.green, not judgement.blocked, clean, len(judgement.comparison.fixed), -size)
+        won = len(judgement.comparison.fixed)
+        return (judgement.green, not judgement.blocked, judgement.worth_keeping, clean, won, -size)
 
     def _stages(self, tree: str) -> Judgement:
         session, baseline = self.session, self.session.baseline

@@ -158,12 +158,12 @@ class WatchedTree:
             self._pending.all("git's folder appeared, went or was replaced")
             self._repopulate = self._pending.rules = True
             return True
-        if folder in self._nested:
-            return False
         if name == _RULES:
             self._pending.all("the ignore rules changed")
             self._repopulate = self._pending.rules = True
             return True
+        if folder in self._nested:
+            return False
         if mask & inotify.ISDIR:
             return self._take_folder(path, mask, arrived)
         self._pending.path(path)

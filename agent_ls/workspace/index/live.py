@@ -367,14 +367,19 @@ class LiveIndex:
             changed.update(done.changed)
             removed.update(done.removed)
         buffers = set(claims.buffers)
+        doubtful = removed.intersection(self.buffers.paths())
         if claims.switched or claims.rules or any(path.endswith(".gitignore") for path in changed | removed):
-            # What is listed may be other than it was when the buffers were opened.
-            for path in self.buffers.paths():
-                index.overlay(path, None)
-                buffers.add(path)
-            index.refresh(buffers)
-        for path in sorted(buffers):
-            self._overlay(path)
+            doubtful.update(self.buffers.paths())
+        # At once for those who look meanwhile: a buffer is never seen to be closed for a moment.
+        with index._lock:
+            if doubtful:
+                # Whether they are listed may be other than it was when they were opened.
+                for path in doubtful:
+                    index.overlay(path, None)
+                index.refresh(doubtful)
+                buffers |= doubtful
+            for path in sorted(buffers):
+                self._overlay(path)
         changed |= buffers
         # Whoever reads a text may have had the index follow a file: that has to be told as well.
         state, told = index._state, self._told

@@ -249,14 +249,16 @@ class _Facts:
         return f"{inner[6]}.{inner[0]}" if inner[6] else inner[0]
 
     def rank(self, hit: Hit) -> int:
-        """0 for a hit that touches a name where it is defined, 1 for code, 2 for comments and prose."""
+        """0 for a hit that is a name where it is defined, 1 for one that touches it, 2 for other code, 3 for
+        comments and prose."""
         if self._language is None:
-            return 2
+            return 3
         for name, _kind, _line, _name_line, column, *_rest in self._names.get(hit.line, ()):
-            if hit.column < column + len(name) and column < hit.end_column:
-                return 0
+            end = column + len(name)
+            if hit.column < end and column < hit.end_column:
+                return 0 if hit.column <= column and end <= hit.end_column else 1
         before = hit.text[: hit.column - 1]
         sign = _COMMENT.match(hit.text)
         if sign is not None and not (self._language in _OTHER_SIGNS and sign.group(1) == "#"):
-            return 2
-        return 2 if _TRAILING.search(before) else 1
+            return 3
+        return 3 if _TRAILING.search(before) else 2
