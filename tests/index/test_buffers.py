@@ -12,14 +12,17 @@ from agent_ls.workspace.index.buffers import Buffers, Edit, changed_region
 from agent_ls.workspace.index.tags import parse_bytes, tags
 
 SOURCES = {
-    "python": ("a.py", "class A:\n    def f(self, x):\n        return g(x) + 'ü'\n\n\ndef g(x):\n    return [x]\n"),
+    "python": (
+        "a.py",
+        "class A:\n    def f(self):\n        return g() + 'ü'\n\n\ndef g():\n    return []\n",
+    ),
     "typescript": ("a.ts", "export class A {\r\n  f(x: number) { return `${g(x)} 😀` }\r\n}\r\n"),
     "cpp": ("a.cpp", "class MY_EXPORT A {\n public:\n  int f(int x);\n};\nint A::f(int x) { return x; }\n"),
     "go": ("a.go", "package p\n\nfunc F(x int) int {\n\treturn x // ü\n}\n"),
     "bash": ("a.sh", "f() {\n  echo \"$1\" <<EOF\nü\nEOF\n}\nf x\n"),
 }  # fmt: skip
-TYPED = ["", "x", "ü", "😀", "\n", "\r\n", "    ", "(", ")", "{", "}", '"', "'", '"""', "`", "#", "//", "/*", "def f():\n",
-         "class ", "MY_EXPORT ", "EOF", "\\", ";", ":", "\0"]  # fmt: skip
+TYPED = ["", "x", "ü", "😀", "\n", "\r\n", "    ", "(", ")", "{", "}", '"', "'", '"""', "`", "#", "//", "/*",
+         "def f():\n",          "class ", "MY_EXPORT ", "EOF", "\\", ";", ":", "\0"]  # fmt: skip
 
 edits = st.lists(
     st.tuples(
