@@ -9,6 +9,7 @@ from typing import Any
 from attrs import evolve
 
 from agent_ls.agent.session import Session
+from agent_ls.agent.stops import LimitReached
 from agent_ls.models.protocol import Backend, ModelEvent, Reply, Request, Retrying, TextDelta, gather
 from agent_ls.models.replay import canonical, digest, reply_data
 from agent_ls.redact import make_key_remover
@@ -39,12 +40,20 @@ def call_model(session: Session, backend: Backend, request: Request) -> Reply:
 
 
 def _watch(session: Session, events: Iterator[ModelEvent]) -> Iterator[ModelEvent]:
+    """The events as they come. Raises LimitReached when the time is up, or would be after a wait."""
     for event in events:
         session.cancel.raise_if_cancelled()
         if isinstance(event, Retrying):
             session.log.append(
                 "model_retry", reason=event.reason, attempt=event.attempt, wait_s=round(event.wait_s, 1)
             )
+            if event.wait_s >= session.meter.remaining_s():
+                raise LimitReached(
+                    "timeout",
+                    f"the model's server fails ({event.reason}), and the time limit of"
+                    f" {session.settings.limits.timeout:g} s leaves no room for another attempt",
+                )
         elif isinstance(event, TextDelta):
+            session.meter.check_time()
             session.delta(event.text)
         yield event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import re
 import secrets
@@ -119,7 +120,8 @@ class Session:
     def close(self) -> None:
         """Remove what only a running session needs; the event file stays."""
         try:
-            self.quick.close()
+            with contextlib.suppress(OSError):
+                self.quick.close()
             if not self.worktree.remove(_patience(self.cancel)):
                 self.note("the session's copy is large: `agent-ls clean` removes the rest of it")
             shutil.rmtree(self.directory / "scratch", ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from agent_ls.agent import api
 from agent_ls.agent.report import Report
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import ProviderError, UsageError
-from agent_ls.models.protocol import MalformedToolCall
+from agent_ls.models.protocol import MalformedToolCall, ModelEvent, Request, Retrying
 from agent_ls.settings import Limits, Settings
 from agent_ls.task import Task
 from agent_ls.verdict import Verdict
@@ -130,6 +131,7 @@ def test_no_progress_hands_over_with_what_was_tried(run: Run) -> None:
     assert report.verdict is Verdict.HANDED_OVER
     assert report.data["stop_reason"] == "no_progress"
     assert len(run.events.of("attempt")) == 3
+    assert report.data["branch"] is None  # nothing got further than the untouched tree
     assert "test_discount" in report.data["summary"]
     assert all(attempt["diff"] for attempt in run.events.of("attempt"))
     for new in lines[1:4]:  # each attempt's change is shown, and what it taught
@@ -160,6 +162,20 @@ def test_a_regression_is_never_fixed(run: Run) -> None:
     assert report.data["tests"]["regressed"] == ["tests/test_cart.py::test_plain"]
     assert report.data["commit"]
     assert "Not verified" in git(run.repo, "log", "-1", "--format=%s", report.data["branch"])
+
+
+class Unsteady(Scripted):
+    """A server that fails and is asked again, as the backends do it."""
+
+    def stream(self, request: Request, cancel: CancelToken) -> Iterator[ModelEvent]:
+        yield Retrying("overloaded", 1, 3600.0)
+        raise AssertionError("waited")
+
+
+def test_the_time_limit_is_felt_in_the_waits_between_attempts(run: Run) -> None:
+    report = run(Unsteady("x"), timeout=60.0)
+    assert (report.verdict, report.data["stop_reason"]) == (Verdict.BUDGET, "timeout")
+    assert "overloaded" in report.data["summary"]
 
 
 def test_saying_fixed_does_not_make_it_so(run: Run) -> None:

@@ -120,7 +120,7 @@ def test_start_up_imports_nothing_heavy() -> None:
         (["search", ""], "empty"),
         (["search", "(", "--regex"], "regular expression"),
         (["serve"], "No such command 'serve'"),
-        (["guard", "HEAD"], "No such command 'guard'"),
+        (["eval", "home"], "No such command 'eval'"),
         (["fxi"], "fxi"),
     ],
 )
