@@ -270,6 +270,7 @@ class World:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")  # watchdog's own, of new folders
 @pytest.mark.parametrize(("mode", "share"), [("inotify", 1.0), ("polling", 0.1), ("watchdog", 0.1)])
 def test_soak(tmp_path: Path, mode: Mode, share: float) -> None:
     root = make_repository(tmp_path / "repository")
