@@ -276,7 +276,7 @@ def test_soak(tmp_path: Path, mode: Mode, share: float) -> None:
     root = make_repository(tmp_path / "repository")
     with LiveIndex(root, cache_dir=tmp_path / "cache", mode=mode) as live:
         world = World(root, live, SEED)
-        for number in range(max(1, int(STEPS * share))):
+        for number in range(max(40, int(STEPS * share))):
             for _ in range(world.random.choice([1, 1, 1, 3])):
                 world.step()
             assert_fresh(live, f"after step {number}: …{world.log[-6:]}")
