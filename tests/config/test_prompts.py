@@ -18,6 +18,7 @@ TASK = {
     "failing": [("t::a", "AssertionError")],
     "more": 0,
     "counts": {"passed": 1, "failed": 1, "errors": 0, "skipped": 0},
+    "reading": [],
     "suspects": [],
     "tests_policy": "add",
 }
