@@ -150,3 +150,35 @@ def test_a_part_of_a_repository_always_asks(repo: Path, tmp_path: Path, asked: l
         index.refresh()
         assert everything(index) == fresh(repo / "pkg")
         assert index.view().file("deep/c.py") is None
+
+
+def test_a_checkout_that_ends_while_git_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """git's word on what is unchanged counts only when it all comes from one and the same index."""
+    names = [f"m{n}.py" for n in range(400)]
+    root = make_repo(tmp_path / "repo", {name: function("old") for name in names})
+    git(root, "checkout", "-qb", "other")
+    write(root, {name: function("newer") for name in names})
+    git(root, "commit", "-qam", "other")
+    with opened(root, tmp_path) as index:
+        index.refresh()
+        git(root, "checkout", "-q", "main")
+        index.refresh()
+        settle()
+        # A checkout in the middle: the files are written, git's index is not yet.
+        write(root, {name: function("newer") for name in names})
+        settle()
+        real = scan.git_output
+        ended: list[bool] = []
+
+        def ending(root: Path, *arguments: str, **rest: object) -> bytes | None:
+            if arguments[0] == "diff-files" and not ended:
+                ended.append(True)
+                git(root, "symbolic-ref", "HEAD", "refs/heads/other")
+                git(root, "reset", "-q")
+            return real(root, *arguments, **rest)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(scan, "git_output", ending)
+        index.refresh()
+        assert ended
+        assert len(index.view().definitions("newer")) == 400
+        assert everything(index) == fresh(root)

@@ -290,3 +290,28 @@ def test_many_ask_while_files_change(live: LiveIndex) -> None:
         thread.join()
     assert failures == []
     assert_fresh(live)
+
+
+def test_what_the_writer_has_taken_but_not_taken_in_is_waited_for(root: Path, tmp_path: Path) -> None:
+    with LiveIndex(root, cache_dir=tmp_path / "cache") as live:
+        assert names(live, "sudden") == []
+        taken, go_on = threading.Event(), threading.Event()
+        real = live._watcher.take
+
+        def slowly() -> Changes:
+            changes = real()
+            if threading.current_thread().name == "index-writer" and changes.paths:
+                taken.set()
+                go_on.wait(10)
+            return changes
+
+        live._watcher.take = slowly  # type: ignore[method-assign]
+        (root / "sudden.py").write_text("def sudden(): ...\n")
+        assert taken.wait(10)
+        found: list[list[str]] = []
+        asking = threading.Thread(target=lambda: found.append(names(live, "sudden")))
+        asking.start()
+        asking.join(0.3)
+        go_on.set()
+        asking.join(10)
+        assert found == [["sudden.py"]]

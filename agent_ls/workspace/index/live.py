@@ -318,9 +318,11 @@ class LiveIndex:
 
     def _cycle(self) -> None:
         """Take in everything that is claimed, and answer those who wait for it."""
+        with self._condition:
+            # Before anything is taken: who finds the watcher empty has to wait for what was in it.
+            self._busy = True
         taken = self._watcher.take()
         with self._condition:
-            self._busy = True
             ticket = self._requested
             self._claims.add(taken)
             claims, self._claims = self._claims, Claims()

@@ -228,6 +228,7 @@ def clean_ids(root: Path, cancel: CancelToken | None = None) -> dict[str, bytes]
         return {}
     if (git_output(root, "config", "--get", "core.autocrlf", cancel=cancel) or b"false\n") != b"false\n":
         return {}
+    before = _index_state(root, cancel)
     staged = git_output(root, "ls-files", "-s", "-v", "-z", cancel=cancel)
     dirty = git_output(
         root,
@@ -239,8 +240,8 @@ def clean_ids(root: Path, cancel: CancelToken | None = None) -> dict[str, bytes]
         "--relative",
         cancel=cancel,
     )
-    if staged is None or dirty is None:
-        return {}
+    if staged is None or dirty is None or before is None or before != _index_state(root, cancel):
+        return {}  # the two may speak of different indexes: a checkout ends by putting a new one in place
     found: dict[str, bytes] = {}
     for line in staged.split(b"\0"):
         head, _, name = line.partition(b"\t")
@@ -251,6 +252,18 @@ def clean_ids(root: Path, cancel: CancelToken | None = None) -> dict[str, bytes]
     for name in dirty.split(b"\0"):
         found.pop(os.fsdecode(name), None)
     return _unconverted(root, found, cancel)
+
+
+def _index_state(root: Path, cancel: CancelToken | None) -> tuple[int, ...] | None:
+    """What changes whenever git writes its index; None without one."""
+    said = git_output(root, "rev-parse", "--path-format=absolute", "--git-path", "index", cancel=cancel)
+    if said is None:
+        return None
+    try:
+        status = Path(os.fsdecode(said).removesuffix("\n")).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _unconverted(root: Path, found: dict[str, bytes], cancel: CancelToken | None) -> dict[str, bytes]:
