@@ -38,14 +38,37 @@ _SETTING_KEYS = {key for _, key, _, _ in _SETTING_OPTIONS}
 
 def common(function: Function) -> Function:
     """Decorator: add the common options to a command, gathered by `Context.of`."""
+    return _with_options(function, frozenset(_SETTING_KEYS | {"no_sandbox"}))
+
+
+def common_reading(function: Function) -> Function:
+    """As `common`, for a command that runs no task: the options of tasks are accepted there (a script may
+    give them to all), but its help leaves them out."""
+    return _with_options(function, frozenset())
+
+
+def common_testing(function: Function) -> Function:
+    """As `common_reading`, for a command that runs tests but no model."""
+    return _with_options(function, frozenset({"test_command", "base", "timeout", "no_sandbox"}))
+
+
+def _with_options(function: Function, shown: frozenset[str]) -> Function:
     options = [
         click.option(
             "--repo", metavar="DIR", help="The repository (default: the one around this directory)."
         ),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout."),
-        *(click.option(flag, key, metavar=meta, help=text) for flag, key, meta, text in _SETTING_OPTIONS),
+        *(
+            click.option(flag, key, metavar=meta, help=text, hidden=key not in shown)
+            for flag, key, meta, text in _SETTING_OPTIONS
+        ),
         click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Any other setting."),
-        click.option("--no-sandbox", is_flag=True, help="Run the tests without a sandbox."),
+        click.option(
+            "--no-sandbox",
+            is_flag=True,
+            help="Run the tests without a sandbox.",
+            hidden="no_sandbox" not in shown,
+        ),
         click.option("--quiet", "-q", is_flag=True, help="Only the result."),
         click.option("--verbose", "-v", is_flag=True, help="More detail, and tracebacks."),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agent_ls.cli.options import Context, common
+from agent_ls.cli.options import Context, common_reading, common_testing
 from agent_ls.errors import ToolRefused, UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _asking(context: Context, no_index: bool = False) -> Iterator[tuple[Workspac
 @_glob
 @_limit("hits", 200)
 @_no_index
-@common
+@common_reading
 def search(
     query: str,
     regex: bool,
@@ -134,7 +134,7 @@ def _show_hits(found: SearchResult) -> None:
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only these: class, function, method, …")
 @_glob
 @_limit("definitions", 200)
-@common
+@common_reading
 def symbols(name: str, kinds: tuple[str, ...], globs: tuple[str, ...], limit: int, **given: Any) -> int:
     """Find where NAME is defined (functions, classes, methods, constants).
 
@@ -211,7 +211,7 @@ def _show_rows(rows: Iterable[Row]) -> None:
 )
 @_glob
 @_limit("places", 500)
-@common
+@common_reading
 def refs(
     name: str, mode: str | None, kinds: tuple[str, ...], globs: tuple[str, ...], limit: int, **given: Any
 ) -> int:
@@ -243,7 +243,7 @@ def refs(
 @click.option(
     "--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="At most N places."
 )
-@common
+@common_testing
 def locate(tests: tuple[str, ...], limit: int, **given: Any) -> int:
     """Run the failing tests and rank the lines most likely at fault."""
     context = Context.of(given)

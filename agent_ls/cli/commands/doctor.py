@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from agent_ls.cli.options import Context, common
+from agent_ls.cli.options import Context, common_testing
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "missing": ("✗", "red")}
 
 
 @click.command()
-@common
+@common_testing
 def doctor(**given: Any) -> int:
     """Say what was found on this machine, and what to do about what is missing."""
     context = Context.of(given)

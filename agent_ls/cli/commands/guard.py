@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_ls import __version__
-from agent_ls.cli.options import Context, common
+from agent_ls.cli.options import Context, common_reading
 from agent_ls.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     default="text",
     help="github: annotations in a workflow's log.",
 )
-@common
+@common_reading
 def guard(
     start: str | None,
     end: str | None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_ls.cli.options import Context, common
+from agent_ls.cli.options import Context, common_reading
 from agent_ls.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _SHOWN_PER_REASON = 3
 
 @click.command()
 @click.option("--rebuild", is_flag=True, help="Forget what is there and index everything anew.")
-@common
+@common_reading
 def index(rebuild: bool, **given: Any) -> int:
     """Index the repository's files, or bring the index up to date.
 

