@@ -1,25 +1,25 @@
-"""What front ends call: run a task, go on with it, list, show and clean sessions."""
+"""What front ends call: run a task, go on with it, run tests, locate faults."""
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from agent_ls.agent.finish import finish
+from agent_ls.agent.history import SessionInfo, best_tree, find_session, last_tip, start_and_end
 from agent_ls.agent.judge import Judge
 from agent_ls.agent.locating import locate as locate_suspects
 from agent_ls.agent.report import Report
-from agent_ls.agent.session import Ask, Session, is_running, lock_session, open_session, sessions_root
+from agent_ls.agent.session import Ask, Session, lock_session, open_session
 from agent_ls.agent.stops import HandOver, Stop
 from agent_ls.agent.strategies import needs_failing_test, run_strategies
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import AgentLsError, UsageError
-from agent_ls.events import Event, read_events
+from agent_ls.events import Event
 from agent_ls.repair.localise import Suspect
 from agent_ls.settings import Settings
 from agent_ls.task import Task
@@ -29,8 +29,6 @@ from agent_ls.workspace.git import Repository
 from agent_ls.workspace.worktree import Worktree
 
 OnEvent = Callable[[Event], None]
-BEGINNING_S = 60.0
-"""A session that has written no event for so long and that no process holds was killed."""
 OnText = Callable[[str], None]
 
 
@@ -115,89 +113,6 @@ def _discard(session: Session) -> None:
     session.forget = True
 
 
-@frozen
-class SessionInfo:
-    """One line of `agent-ls sessions`. `started` is in seconds since the epoch; `verdict` None: not ended."""
-
-    id: str
-    repo: str
-    title: str
-    branch: str | None
-    verdict: str | None
-    started: float
-    events_path: Path
-    running: bool
-
-
-def sessions() -> list[SessionInfo]:
-    """All sessions on this machine, newest first; a damaged one is listed with what can be read."""
-    root = sessions_root()
-    found = []
-    for directory in sorted(root.iterdir(), reverse=True) if root.is_dir() else []:
-        path = directory / "events.jsonl"
-        if not path.is_file():
-            continue
-        start, end = _start_and_end(path)
-        if start is None:
-            continue
-        found.append(
-            SessionInfo(
-                id=directory.name,
-                repo=start.data["repo"],
-                title=start.data["task"]["title"],
-                branch=end.data["branch"] if end else start.data["branch"],
-                verdict=end.data["verdict"] if end else None,
-                started=start.time,
-                events_path=path,
-                running=is_running(directory),
-            )
-        )
-    return found
-
-
-_START = {"repo", "base", "branch", "task"}
-
-
-def _readable(path: Path) -> Iterator[Event]:
-    """The events of a file up to the first damage."""
-    try:
-        yield from read_events(path)
-    except (OSError, ValueError):
-        return
-
-
-def _start_and_end(path: Path) -> tuple[Event | None, Event | None]:
-    start = end = None
-    for event in _readable(path):
-        if event.kind == "session_started" and event.data.keys() >= _START:
-            start = start or event
-        elif event.kind == "session_finished":
-            end = event
-        elif event.kind == "session_resumed":
-            end = None
-    return start, end
-
-
-def find_session(session_id: str) -> SessionInfo:
-    """A session by its id or an unambiguous beginning of it. Raises UsageError."""
-    matches = [info for info in sessions() if info.id == session_id] or [
-        info for info in sessions() if info.id.startswith(session_id)
-    ]
-    if not matches:
-        raise UsageError(f"no session {session_id!r}", "`agent-ls sessions` lists them.")
-    if len(matches) > 1:
-        raise UsageError(
-            f"{session_id!r} is the beginning of {len(matches)} sessions", "Give more of the id."
-        )
-    return matches[0]
-
-
-def load_report(session_id: str) -> Report | None:
-    """The report of a finished session, None if it has not finished."""
-    _, end = _start_and_end(find_session(session_id).events_path)
-    return Report(end.data["report"]) if end else None
-
-
 def resume(
     session_id: str,
     settings: Settings,
@@ -215,7 +130,7 @@ def resume(
     info = find_session(session_id)
     if info.running:
         raise UsageError(f"session {info.id} is running", "Stop it first, or wait for it.")
-    start, end = _start_and_end(info.events_path)
+    start, end = start_and_end(info.events_path)
     assert start is not None
     if end is not None and end.data["verdict"] == Verdict.FIXED:
         raise UsageError(f"session {info.id} is fixed already", f"Its branch is {end.data['branch']}.")
@@ -238,12 +153,12 @@ def _go_on(
     base, branch = start.data["base"], start.data["branch"]
     if end is not None and end.data["branch"]:
         branch = end.data["branch"]
-    best = _best_tree(info.events_path)
+    best = best_tree(info.events_path)
     Worktree.discard(repo, info.events_path.parent / "tree")  # left by a kill or a hasty stop
     tip = None
     if repo.branch_exists(branch):
         tip = repo.resolve(f"refs/heads/{branch}")
-        if tip not in (base, _last_tip(info.events_path)):
+        if tip not in (base, last_tip(info.events_path)):
             raise UsageError(
                 f"the branch {branch} has commits that the session did not make",
                 "Merge or rename it, or start anew with `agent-ls fix`.",
@@ -263,114 +178,6 @@ def _go_on(
     session.on_text = on_text
     session.log.append("session_resumed", of=info.id, tree=best, tip=tip)
     return run_session(session, resume_tree=best)
-
-
-def _best_tree(path: Path) -> str | None:
-    """The tree of the last attempt that brought progress, else of none."""
-    best = tree = None
-    for event in _readable(path):
-        if event.kind == "session_resumed":
-            best = event.data["tree"]
-        elif event.kind == "attempt":
-            tree = event.data["tree"]
-        elif event.kind == "progress" and event.data["made"]:
-            best = tree
-    return best
-
-
-def _last_tip(path: Path) -> str | None:
-    """The commit that the session left its branch at, as far as it got."""
-    tip = None
-    for event in _readable(path):
-        if event.kind == "session_resumed":
-            tip = event.data.get("tip")
-        elif event.kind == "session_finished":
-            tip = event.data["commit"] or tip
-    return tip
-
-
-def clean(session_id: str | None = None, *, everything: bool = False) -> list[str]:
-    """Remove finished and dead sessions: event files, worktrees left by a kill. Branches with work stay.
-
-    Args:
-        session_id: only this one; a running session is an error.
-        everything: also sessions that were handed over and could be resumed.
-
-    Returns the ids of what was removed.
-    """
-    chosen = [find_session(session_id)] if session_id else sessions()
-    removed = []
-    for info in chosen:
-        if info.running:
-            if session_id:
-                raise UsageError(f"session {info.id} is running", "Stop it first, or wait for it.")
-            continue
-        resumable = info.verdict in (Verdict.HANDED_OVER, Verdict.BUDGET, Verdict.CANCELLED)
-        if resumable and not (everything or session_id):
-            _remove_copy(info)
-            continue
-        if _remove(info, keep_progress=not (everything or session_id)):
-            removed.append(info.id)
-    if session_id is None:
-        removed += _remove_beginnings()
-    return removed
-
-
-def _remove_copy(info: SessionInfo) -> None:
-    """Remove the files that a session left in its worktree when there was no time for it."""
-    tree = info.events_path.parent / "tree"
-    if not tree.exists():
-        return
-    try:
-        with lock_session(tree.parent, tries=3):
-            Worktree.discard(Repository.discover(Path(info.repo)), tree)
-    except AgentLsError:
-        return  # it is gone on with just now, or the repository is not there: `clean --all` removes all
-
-
-def _remove_beginnings() -> list[str]:
-    """Remove folders of sessions that were killed before their first event was written."""
-    root = sessions_root()
-    removed = []
-    for directory in sorted(root.iterdir()) if root.is_dir() else []:
-        events = directory / "events.jsonl"
-        if not (directory / "lock").is_file() or (events.is_file() and _start_and_end(events)[0] is not None):
-            continue
-        if time.time() - directory.stat().st_mtime > BEGINNING_S and not is_running(directory):
-            shutil.rmtree(directory, ignore_errors=True)
-            removed.append(directory.name)
-    return removed
-
-
-def _remove(info: SessionInfo, *, keep_progress: bool) -> bool:
-    """Remove what a session left. With `keep_progress` a killed one that got somewhere stays resumable:
-    only its worktree goes, and the answer is False.
-    """
-    directory = info.events_path.parent
-    try:
-        lock = lock_session(directory, tries=3)
-    except UsageError:  # resumed or cleaned by another process just now
-        return False
-    with lock:
-        start, end = _start_and_end(info.events_path)
-        assert start is not None
-        keep = keep_progress and end is None and _best_tree(info.events_path) is not None
-        try:
-            repo = Repository.discover(Path(info.repo))
-            Worktree.discard(repo, directory / "tree")
-            branch, base = start.data["branch"], start.data["base"]
-            unused = end is None and repo.branch_exists(branch)
-            if not keep and unused and repo.resolve(f"refs/heads/{branch}") == base:
-                repo.delete_branch(branch, base)
-        except AgentLsError:
-            pass  # the repository is gone, or a person uses the branch: only our own files are left
-        if keep:
-            for name in ("scratch", "quick"):
-                shutil.rmtree(directory / name, ignore_errors=True)
-            return False
-        shutil.rmtree(directory / "tree", ignore_errors=True)
-        shutil.rmtree(directory, ignore_errors=True)
-    return True
 
 
 def run_tests(

@@ -11,7 +11,7 @@ import pytest
 from agent_kit import BAD_LINE, GOOD_LINE, Scripted, call, git, make_repo, replace
 from attrs import evolve
 
-from agent_ls.agent import api
+from agent_ls.agent import api, history
 from agent_ls.agent.report import Report
 from agent_ls.agent.session import lock_session, sessions_root
 from agent_ls.cancel import CancelToken
@@ -127,12 +127,12 @@ def test_clean_takes_leftovers_and_leaves_what_can_go_on(fix: Callable[..., Repo
     began = sessions_root() / "20200101-000000-began-0000"
     (began / "scratch").mkdir(parents=True)
     (began / "lock").touch()
-    assert began.name not in api.clean()  # it may be starting just now
+    assert began.name not in history.clean().sessions  # it may be starting just now
     os.utime(began, (time.time() - 600, time.time() - 600))
-    assert began.name in api.clean()
+    assert began.name in history.clean().sessions
     assert killed.is_dir()
     assert (sessions_root() / handed).is_dir()
-    assert set(api.clean(everything=True)) == {handed, killed.name}
+    assert set(history.clean(everything=True).sessions) == {handed, killed.name}
     assert git(repo, "branch", "--list", BRANCH).strip() == BRANCH
 
 
@@ -147,10 +147,10 @@ def test_damaged_event_files_are_in_nobodys_way(
     wrong = sessions_root() / "20200101-000000-wrong-0000"
     wrong.mkdir()
     (wrong / "events.jsonl").write_text('{"seq":0,"time":0,"kind":"session_started","data":{}}\n')
-    assert {info.id for info in api.sessions()} == {first.data["session"], half.name}
+    assert {info.id for info in history.sessions()} == {first.data["session"], half.name}
     with pytest.raises(UsageError, match="that the session did not make"):
         resume(half.name, GIVE_UP)  # what it ended with can't be read, so the branch is a person's
-    assert half.name in api.clean(everything=True)
+    assert half.name in history.clean(everything=True).sessions
 
 
 def test_state_inside_the_repository_is_refused_without_a_trace(
@@ -183,3 +183,23 @@ def test_thousands_of_calls_in_one_answer_are_cut(fix: Callable[..., Report]) ->
     report = fix(calls, GIVE_UP, settings=evolve(SETTINGS, limits=evolve(Limits(), max_steps=5)))
     assert report.verdict is Verdict.HANDED_OVER
     assert report.data["usage"]["tool_calls"] <= 100
+
+
+@pytest.mark.parametrize(("meanwhile", "goes"), [("nothing", True), *((what, False) for what in MEANWHILE)])
+def test_clean_deletes_a_branch_only_when_asked_and_as_it_was_left(
+    fix: Callable[..., Report], repo: Path, meanwhile: str, goes: bool
+) -> None:
+    report = fix(FIX, DONE).data
+    before = git(repo, "rev-parse", "main").strip()
+    for command in MEANWHILE.get(meanwhile, ()):
+        git(repo, *command)
+    refs = git(repo, "for-each-ref", "refs/heads/")
+    done = history.clean(report["session"], branches=True)
+    assert done.sessions == (report["session"],)
+    if goes:
+        assert dict(done.deleted) == {BRANCH: report["commit"]}
+        assert git(repo, "branch", "--list", BRANCH) == ""
+    else:
+        assert not done.deleted
+        assert git(repo, "for-each-ref", "refs/heads/") == refs
+    assert git(repo, "rev-parse", "main").strip() == before

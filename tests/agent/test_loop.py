@@ -24,7 +24,7 @@ from agent_kit import (
 from attrs import evolve
 
 from agent_ls import models
-from agent_ls.agent import api
+from agent_ls.agent import api, history
 from agent_ls.agent.report import Report
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import ProviderError, UsageError
@@ -347,7 +347,7 @@ def test_a_recorded_session_replays_and_a_difference_is_named(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run(Scripted(call("read", path="shop/cart.py"), FIX, DONE))
-    events = next(info.events_path for info in api.sessions() if info.id == first.data["session"])
+    events = next(info.events_path for info in history.sessions() if info.id == first.data["session"])
     monkeypatch.setattr("agent_ls.models.create", REAL_CREATE)
     settings = evolve(SETTINGS, model=f"replay:{events}")
     again = api.fix(make_repo(tmp_path / "again"), TASK, settings, cancel=CancelToken())

@@ -14,7 +14,7 @@ import pytest
 from agent_kit import BAD_LINE, GOOD_LINE, Scripted, Step, call, make_repo, replace
 
 from agent_ls import models
-from agent_ls.agent import api
+from agent_ls.agent import api, history
 from agent_ls.cancel import CancelToken
 from agent_ls.events import read_events
 from agent_ls.settings import Limits, Settings
@@ -70,7 +70,7 @@ def test_recorded_session(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     if os.environ.get("AGENT_LS_RECORD"):
         monkeypatch.setattr("agent_ls.models.create", lambda settings: Scripted(*steps))
         report = api.fix(repo, TASK, settings("openai:scripted"), cancel=CancelToken())
-        record(next(info.events_path for info in api.sessions()), file)
+        record(next(info.events_path for info in history.sessions()), file)
         assert report.data["verdict"] == verdict
         return
     monkeypatch.setattr("agent_ls.models.create", REAL_CREATE)

@@ -239,15 +239,15 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 def test_a_fault_of_ours_leaves_a_traceback_in_a_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], isolated: Path
 ) -> None:
-    import agent_ls.agent.api
+    import agent_ls.agent.history
     from agent_ls.__main__ import main
 
     monkeypatch.setenv("MY_TOKEN", "s3cr3t-value")
 
-    def broken() -> None:
+    def broken(root: Path | None) -> None:
         raise RuntimeError("boom with s3cr3t-value\nsecond line")
 
-    monkeypatch.setattr(agent_ls.agent.api, "sessions", broken)
+    monkeypatch.setattr(agent_ls.agent.history, "sessions", broken)
     assert main(["sessions", "--json"]) == 1
     captured = capsys.readouterr()
     assert "an unexpected error: RuntimeError: boom" in captured.err
@@ -328,8 +328,34 @@ def test_doctor_says_of_each_model_what_fix_would_say(
 
 def test_no_sessions_yet(tmp_path: Path) -> None:
     assert agent_ls("sessions", "--json", cwd=tmp_path).document() == {"schema": 1, "sessions": []}
-    assert agent_ls("clean", "--json", cwd=tmp_path).document() == {"schema": 1, "removed": []}
     assert "no sessions yet" in agent_ls("sessions", cwd=tmp_path).stderr
+    cleaned = agent_ls("clean", "--all-repos", "--json", cwd=tmp_path).document()
+    assert cleaned == {"schema": 1, "removed": [], "kept_branches": {}, "deleted_branches": {}}
+
+
+def test_sessions_are_those_of_one_repository(tmp_path: Path) -> None:
+    """Listing, `last` and cleaning in one repository leave alone what belongs to another."""
+    failing = {"test_it.py": "def test_it():\n    assert False\n"}
+    one, other = (make_repo(tmp_path / name, failing) for name in ("one", "other"))
+    ids = {}
+    for root in (one, other):
+        done = agent_ls("fix", "--json", "--timeout", "20", cwd=root)
+        assert done.code == 3, done.stderr
+        ids[root] = done.document()["session"]
+    for root in (one, other):
+        listed = agent_ls("sessions", "--json", cwd=root).document()["sessions"]
+        assert [info["id"] for info in listed] == [ids[root]]
+    assert "no sessions yet" not in agent_ls("sessions", "--repo", str(one), cwd=other).stderr
+    everywhere = agent_ls("sessions", cwd=tmp_path).stdout
+    assert str(one) in everywhere
+    assert str(other) in everywhere
+    refused = agent_ls("clean", "--all", cwd=tmp_path)
+    assert (refused.code, "--all-repos" in refused.stderr) == (2, True)
+    assert "1 session can be resumed: --all" in agent_ls("clean", cwd=one).stderr
+    assert agent_ls("clean", "--all", "--json", cwd=one).document()["removed"] == [ids[one]]
+    last = agent_ls("show", "last", "--json", cwd=other).document()
+    assert last["session"] == ids[other]
+    assert "there is no session yet" in agent_ls("show", "last", cwd=one).stderr
 
 
 HANGING = (
@@ -392,7 +418,9 @@ def test_the_sample_is_fixed_shown_and_cleaned(tmp_path: Path) -> None:
     assert events[0].split()[:2] == ["0", "session_started"]
     assert events[-1].split()[1] == "session_finished"
     assert agent_ls("resume", "last", cwd=tmp_path).code == 2
-    assert agent_ls("clean", "--json", cwd=tmp_path).document()["removed"] == [document["session"]]
+    cleaned = agent_ls("clean", "--json", cwd=target).document()
+    assert cleaned["removed"] == [document["session"]]
+    assert cleaned["kept_branches"] == {branch: document["commit"]}
     assert git(target, "rev-parse", branch).strip() == document["commit"]
     again = agent_ls("demo", "--dir", str(target), cwd=tmp_path)
     assert again.code == 2

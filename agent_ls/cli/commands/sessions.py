@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import evolve
 
-from agent_ls.cli.options import LIMITS, Context, common
+from agent_ls.cli.options import LIMITS, Context, common, common_reading
 from agent_ls.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent_ls.agent.api import SessionInfo
+    from agent_ls.agent.history import SessionInfo
     from agent_ls.events import Event
 
 
@@ -32,7 +32,7 @@ def resume(session: str, **given: Any) -> int:
     from agent_ls.agent.api import resume as resume_session
     from agent_ls.cli.running import check_model, elsewhere, run_session
 
-    info = _find(session)
+    info = _find(session, context)
     root = Path(info.repo)
     overrides = {**_recorded_settings(info), **context.overrides}
     settings = evolve(context, overrides=overrides).load(root if root.is_dir() else None).settings
@@ -64,18 +64,23 @@ def _recorded_settings(info: SessionInfo) -> dict[str, Any]:
     return {key: value for key, value in recorded.items() if key in KEYS and key not in skip and value != []}
 
 
+_all_repos = click.option("--all-repos", is_flag=True, help="Those of every repository on this machine.")
+
+
 @click.command()
-@common
-def sessions(**given: Any) -> int:
-    """List sessions, newest first."""
+@_all_repos
+@common_reading
+def sessions(all_repos: bool, **given: Any) -> int:
+    """List this repository's sessions, newest first (outside of any repository: all)."""
     context = Context.of(given)
 
-    from agent_ls.agent.api import sessions as all_sessions
+    from agent_ls.agent.history import sessions as past_sessions
     from agent_ls.cli.output import console, emit_json
     from agent_ls.cli.render import table
     from agent_ls.cli.story import one_line
 
-    found = sorted(all_sessions(), key=lambda info: info.started, reverse=True)
+    root = None if all_repos else _root(context)
+    found = past_sessions(root)
     if context.as_json:
         rows = [
             {
@@ -93,29 +98,43 @@ def sessions(**given: Any) -> int:
         emit_json({"schema": 1, "sessions": rows})
         return 0
     if not found:
-        sys.stderr.write("no sessions yet\n")
+        where = f" in {root} (--all-repos: elsewhere)" if root is not None else ""
+        sys.stderr.write(f"no sessions yet{where}\n")
         return 0
-    table(
+    heads = ["session", "started", "verdict", "branch", "task"]
+    lines = [
         [
-            (
-                info.id,
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(info.started)),
-                "running" if info.running else str(info.verdict or "interrupted"),
-                info.branch or "",
-                one_line(info.title, 60),
-            )
-            for info in found
-        ],
-        ("session", "started", "verdict", "branch", "task"),
-        console(sys.stdout),
-    )
+            info.id,
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(info.started)),
+            "running" if info.running else str(info.verdict or "interrupted"),
+            info.branch or "",
+            one_line(info.title, 60),
+        ]
+        for info in found
+    ]
+    if root is None:
+        heads.append("repository")
+        for line, info in zip(lines, found, strict=True):
+            line.append(one_line(str(info.repo), 200))
+    table(lines, heads, console(sys.stdout))
     return 0
+
+
+def _root(context: Context) -> Path | None:
+    """The root of the repository that a command is about; None where there is none around it and none was
+    named."""
+    if context.repo != Path():
+        return context.repository().root
+    try:
+        return context.repository().root
+    except UsageError:
+        return None
 
 
 @click.command()
 @click.argument("session")
 @click.option("--events", is_flag=True, help="List the events themselves, one a line.")
-@common
+@common_reading
 def show(session: str, events: bool, **given: Any) -> int:
     """Show what SESSION did, as it looked when it ran."""
     context = Context.of(given)
@@ -125,7 +144,7 @@ def show(session: str, events: bool, **given: Any) -> int:
     from agent_ls.cli.running import elsewhere
     from agent_ls.cli.story import Story
 
-    info = _find(session)
+    info = _find(session, context)
     out = console(sys.stdout)
     if events and not context.as_json:
         import json
@@ -161,27 +180,56 @@ def show(session: str, events: bool, **given: Any) -> int:
     return 0
 
 
-@click.command()
+@click.command(
+    epilog="A branch stays unless --branches is given; one that has further commits or is checked out always"
+    " does."
+)
 @click.argument("session", required=False)
 @click.option("--all", "everything", is_flag=True, help="Also sessions that could be resumed.")
-@common
-def clean(session: str | None, everything: bool, **given: Any) -> int:
-    """Remove SESSION, or every finished one, and what killed ones left. Branches with work stay."""
+@click.option("--branches", is_flag=True, help="Also the branches of the sessions that are removed.")
+@_all_repos
+@common_reading
+def clean(session: str | None, everything: bool, branches: bool, all_repos: bool, **given: Any) -> int:
+    """Remove SESSION, or every finished one of this repository, and what killed ones left."""
     context = Context.of(given)
 
-    from agent_ls.agent.api import clean as clean_sessions
-    from agent_ls.cli.output import emit_json
+    from agent_ls.agent.history import clean as clean_sessions
+    from agent_ls.cli.output import emit_json, visible
+    from agent_ls.cli.story import plural
 
-    chosen = None if session is None else _find(session).id
-    removed = clean_sessions(chosen, everything=everything)
+    root = None
+    if session is None and not all_repos:
+        root = _root(context)
+        if root is None:
+            raise UsageError(
+                "there is no repository around this directory",
+                "Name a session, or a repository with --repo; --all-repos means every one.",
+            )
+    chosen = None if session is None else _find(session, context).id
+    done = clean_sessions(chosen, repo=root, everything=everything, branches=branches)
     if context.as_json:
-        emit_json({"schema": 1, "removed": removed})
-    else:
-        for name in removed:
-            sys.stdout.write(f"removed {name}\n")
-        if not removed:
-            sys.stderr.write("nothing to remove\n")
+        document = {"removed": list(done.sessions), "kept_branches": dict(done.kept)}
+        emit_json({"schema": 1, **document, "deleted_branches": dict(done.deleted)})
+        return 0
+    for name in done.sessions:
+        sys.stdout.write(f"removed {name}\n")
+    for name, commit in done.deleted.items():
+        sys.stdout.write(f"deleted the branch {visible(name)} (it was {commit[:10]})\n")
+    for name in done.kept:
+        sys.stdout.write(f"the branch {visible(name)} stays\n")
+    if not done.sessions:
+        resumable = [info for info in _of(root, chosen) if not info.running]
+        sys.stderr.write("nothing to remove")
+        if resumable:
+            sys.stderr.write(f"; {plural(len(resumable), 'session')} can be resumed: --all removes them too")
+        sys.stderr.write("\n")
     return 0
+
+
+def _of(root: Path | None, chosen: str | None) -> list[SessionInfo]:
+    from agent_ls.agent.history import sessions as past_sessions
+
+    return [] if chosen is not None else past_sessions(root)
 
 
 def _events(info: SessionInfo) -> Iterator[Event]:
@@ -196,14 +244,18 @@ def _events(info: SessionInfo) -> Iterator[Event]:
         ) from error
 
 
-def _find(session: str) -> SessionInfo:
-    """The session of that id or an unambiguous beginning of it; `last` is the newest. Raises UsageError."""
-    from agent_ls.agent.api import find_session, sessions
+def _find(session: str, context: Context) -> SessionInfo:
+    """The session of that id or an unambiguous beginning of it; `last` is the newest of this repository
+    (outside of any: of all). Raises UsageError."""
+    from agent_ls.agent.history import find_session, sessions
 
     if session == "last":
-        newest = max(sessions(), key=lambda info: info.started, default=None)
-        if newest is not None:
-            return newest
+        root = _root(context)
+        newest = next(iter(sessions(root)), None)
+        if newest is None:
+            where = f" in {root}" if root is not None else ""
+            raise UsageError(f"there is no session yet{where}", "`agent-ls sessions --all-repos` lists all.")
+        return newest
     if not session:
         raise UsageError("the session's id is empty", "`agent-ls sessions` lists them.")
     return find_session(session)
