@@ -17,7 +17,7 @@ from agent_ls.guard.protected import Finding
 from agent_ls.testing.affected import affected_tests
 from agent_ls.testing.compare import compare
 from agent_ls.testing.flaky import confirm
-from agent_ls.testing.ids import expand_ids
+from agent_ls.testing.ids import expand_ids, file_of
 from agent_ls.testing.results import Comparison, Outcome, TestResult, TestRun
 from agent_ls.workspace.paths import is_test_path
 
@@ -95,6 +95,7 @@ class Judge:
         HandOver (nothing fails although a failing test is needed).
         """
         session = self.session
+        self._refuse_missing_files(session.task.tests)
         session.phase("baseline", "running the test suite before any change")
         self._per_test = session.settings.per_test_timeout or min(
             DEFAULT_TEST_TIMEOUT_S, session.settings.test_timeout / 2
@@ -128,6 +129,17 @@ class Judge:
             self._per_test = max(10.0, 10 * slowest)
         session.progress.start(run.by_id(), session.asked, session.base_tree)
         return run
+
+    def _refuse_missing_files(self, wanted: Sequence[str]) -> None:
+        """Tell of a mistyped path before the suite has run."""
+        root = self.session.worktree.path
+        for name in wanted:
+            file = file_of(name) if "::" in name else ""
+            if file and not (root / file).exists():
+                raise UsageError(
+                    f"the test {name!r} can't be found: there is no file {file!r}",
+                    "Paths are those from the repository's root; `agent-ls test` lists the tests.",
+                )
 
     def _expand(self, wanted: Sequence[str], run: TestRun) -> tuple[str, ...]:
         known = [test.id for test in run.tests]

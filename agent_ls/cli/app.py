@@ -62,7 +62,8 @@ class LazyGroup(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["--help", "-h"]},
     epilog="Exit codes: 0 fixed, 1 a fault of agent-ls, 2 usage, 3 handed over, 4 budget, 5 blocked,"
-    " 6 tests can't be run, 7 model unreachable, 9 tests failed (test), 130 cancelled.",
+    " 6 tests can't be run, 7 model unreachable, 8 to be reviewed (guard), 9 tests failed (test),"
+    " 130 cancelled; search: 1 without hits.",
 )
 @click.version_option(__version__, prog_name="agent-ls", message="%(prog)s %(version)s")
 @click.option("--fix-issue", metavar="N", help="The same as: fix --issue N.")
@@ -126,10 +127,12 @@ def _before_dashes(arguments: Sequence[str]) -> list[str]:
 
 
 def _with_fix_issue(arguments: Sequence[str]) -> list[str]:
-    """`--fix-issue N` anywhere means `fix --issue N` with all other options."""
+    """`--fix-issue N` anywhere means `fix --issue N` with all other options; `fix` may be said as well."""
     plain = _before_dashes(arguments)
     if any(word == "--fix-issue" or word.startswith("--fix-issue=") for word in plain):
         renamed = [word.replace("--fix-issue", "--issue", 1) for word in plain]
+        if renamed[0] == "fix":
+            del renamed[0]
         return ["fix", *renamed, *list(arguments)[len(plain) :]]
     return list(arguments)
 
@@ -139,7 +142,8 @@ def _usage(error: click.ClickException, as_json: bool) -> int:
     context = getattr(error, "ctx", None)
     if context is not None:
         remedy = f"{context.command_path} --help shows what is possible."
-    return _report(Verdict.USAGE, error.format_message(), remedy, as_json)
+    message = error.format_message().replace("a valid integer range", "a whole number")
+    return _report(Verdict.USAGE, message, remedy, as_json)
 
 
 # Who reads a report finds its fields in an error too, empty.

@@ -147,9 +147,6 @@ class Story:
     def _session_resumed(self, data: Mapping[str, Any], event: Event) -> list[Text]:
         return [Text("resumed", NAME)]
 
-    def _session_cleaned(self, data: Mapping[str, Any], event: Event) -> list[Text]:
-        return [Text("removed", DIM)]
-
     def _note(self, data: Mapping[str, Any], event: Event) -> list[Text]:
         if data["level"] == "warning":
             return [Text.assemble(("! ", WARN), (one_line(data["text"], 400), WARN))]

@@ -183,6 +183,7 @@ class _Search:
             stopped = f"the test process ended by itself: {str(error)[-300:]}"
         except Unsupported as reason:  # a second server, for imports afresh, did not get up
             stopped = str(reason)
+        self.report("search", force=True)  # the number that the result will tell
         result = self.result(stopped)
         result.patches[:] = result.patches[:max_patches]
         if not result.patches and self.partials:

@@ -94,6 +94,8 @@ def test_start_up_imports_nothing_heavy() -> None:
         (["--fix-issue", "7"], "issue 7 was not found"),
         (["--fix-issue=7"], ".agent-ls/issues/7.md"),
         (["fix", "--fix-issue"], "requires an argument"),
+        (["fix", "--fix-issue", "7"], "issue 7 was not found"),
+        (["fix", "--test", "tests/test_no.py::test_x"], "no file 'tests/test_no.py'"),
         (["fix", "--text", ""], "has no text"),
         (["fix", "--issue-file", "none.md"], "none.md does not exist"),
         (["fix", "--text", "x", "--model", "nonsense:model"], "nonsense"),

@@ -124,6 +124,8 @@ def context(text: str | None, issue: int | None, issue_file: Path | None, limit:
             return 0
     from rich.text import Text
 
+    from agent_ls.cli.story import one_line
+
     out = console(sys.stdout)
     for candidate in found:
         out.print(
@@ -134,7 +136,11 @@ def context(text: str | None, issue: int | None, issue_file: Path | None, limit:
             out.print(Text(f"          {visible(reason)}", "dim"), soft_wrap=True)
         for symbol in candidate.symbols[:3]:
             place = f"          {symbol.line}: "
-            out.print(Text.assemble((place, "dim"), visible(symbol.signature or symbol.name)), soft_wrap=True)
+            out.print(
+                Text.assemble((place, "dim"), one_line(symbol.signature or symbol.name, 120)), soft_wrap=True
+            )
+    if found and not options.quiet:
+        sys.stderr.write("the higher a score the better the fit; scores compare within one answer only\n")
     if not found:
         sys.stderr.write("nothing in the repository matches the task's words\n")
     return 0
