@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -216,7 +217,10 @@ def clean(session: str | None, everything: bool, branches: bool, all_repos: bool
     for name, commit in done.deleted.items():
         sys.stdout.write(f"deleted the branch {visible(name)} (it was {commit[:10]})\n")
     for name in done.kept:
-        sys.stdout.write(f"the branch {visible(name)} stays\n")
+        sys.stdout.write(
+            f"the branch {visible(name)} stays (to delete it: git branch -D {shlex.quote(name)})\n"
+        )
+    sys.stdout.flush()
     if not done.sessions:
         resumable = [info for info in _of(root, chosen) if not info.running]
         sys.stderr.write("nothing to remove")
