@@ -73,6 +73,11 @@ _MINIMUM: dict[str, tuple[float, bool]] = {  # smallest value, and whether that 
     "timeout": (0, False),
     "test_timeout": (0, False),
     "per_test_timeout": (0, False),
+    "test_memory_mb": (64, True),
+    "test_processes": (16, True),
+    "test_file_mb": (1, True),
+    "test_disk_mb": (16, True),
+    "test_cpu_s": (1, True),
     "context_window": (512, True),
     "threads": (1, True),
     "temperature": (0, True),
@@ -80,6 +85,10 @@ _MINIMUM: dict[str, tuple[float, bool]] = {  # smallest value, and whether that 
     "candidates": (1, True),
     "seed": (0, True),
 }
+
+
+_MOST = {"test_processes": 4096, "test_file_mb": 2048, "test_disk_mb": 8192}
+"""What a repository may ask for at most: it can tighten the sandbox's limits, not loosen them."""
 
 
 def user_config_path() -> Path:
@@ -191,6 +200,7 @@ def _refuse_from_repository(key: str, value: Any, place: str) -> None:
         key in ("api_key", "base_url", "pass_env")
         or (key == "sandbox" and value == "off")
         or (key == "network" and value)
+        or (key in _MOST and value is not None and value > _MOST[key])
     )
     if forbidden:
         shown = f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}"

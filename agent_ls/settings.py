@@ -26,7 +26,8 @@ class Settings:
     """Every option a user can set, after all layers were merged.
 
     `test_command` is an argv list; `test_timeout` bounds one run of it and `per_test_timeout` one
-    test (seconds, None: from the baseline or off). `sandbox` is "auto", "bwrap" or "off"; `tests`
+    test (seconds, None: from the baseline or off). `sandbox` is "auto", "bwrap", "landlock" or
+    "off"; the other `test_…` numbers bound what a run may use (`sandbox._limits.ResourceLimits`); `tests`
     says what a session may do to the test files; `include` names files that go into the prompt.
     `threads` are those of a local model (None: the physical cores, fewer when the machine is loaded).
     """
@@ -48,7 +49,12 @@ class Settings:
     branch: str | None = None
     permission: Permission = "fix"
     candidates: int = 1
-    sandbox: Literal["auto", "bwrap", "off"] = "auto"
+    sandbox: Literal["auto", "bwrap", "landlock", "off"] = "auto"
+    test_memory_mb: int | None = None
+    test_processes: int = 4096
+    test_file_mb: int = 2048
+    test_disk_mb: int = 8192
+    test_cpu_s: int | None = None
     network: bool = False
     tests: Literal["none", "add", "edit"] = "add"
     include: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ def _environment(runner: TestRunner, seen: str) -> dict[str, str]:
     if runner.plan.interpreter is not None:
         env["PATH"] = os.pathsep.join([str(Path(runner.plan.interpreter).parent), env["PATH"]])
     search: list[str] = []
-    if runner.sandbox.name == "off":
+    if not runner.sandbox.mounts:
         search += [str(runner.view.worktree / "src"), str(runner.view.worktree)]
     search += [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if search:

@@ -12,6 +12,7 @@ import codecs
 import contextlib
 import os
 import selectors
+import signal
 import subprocess
 import threading
 import time
@@ -19,6 +20,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from attrs import frozen
 
@@ -27,13 +29,36 @@ from agent_ls.sandbox._capture import Capture
 from agent_ls.sandbox._descendants import RUN_MARKER, DescendantTracker, become_subreaper
 from agent_ls.sandbox._helper import HelperResult, run_helper
 
-__all__ = ["HelperResult", "ProcessResult", "Running", "run", "run_helper", "start"]
+__all__ = ["HelperResult", "ProcessResult", "Running", "Supervision", "run", "run_helper", "start"]
 
 KILL_GRACE_S = 0.25
 """How long a process may react to SIGTERM before SIGKILL."""
 _DRAIN_S = 0.2
 _POLL_S = 0.05
 _WATCH_S = 0.5
+
+
+class Supervision(TypedDict, total=False):
+    """How a process is watched: `timeout` in seconds from now (default: none); `cancel` ends it;
+    `output_cap` in bytes (default 200,000); `on_output` gets decoded text as it comes."""
+
+    timeout: float | None
+    cancel: CancelToken | None
+    output_cap: int
+    on_output: Callable[[str], None] | None
+
+
+class Launch(Supervision, total=False):
+    """How a process is started: `pass_fds` stay open in the child; `on_spawn` gets the pid before anything
+    else happens; `watch` is asked about the pid a few times a second and ends the process by returning a
+    reason."""
+
+    pass_fds: Sequence[int]
+    on_spawn: Callable[[int], None] | None
+    watch: Callable[[int], str | None] | None
+
+
+OUTPUT_CAP = 200_000
 
 
 @frozen
@@ -215,31 +240,15 @@ def _pidfd(pid: int) -> int | None:
 
 
 def start(
-    argv: Sequence[str],
-    *,
-    cwd: Path | str,
-    env: Mapping[str, str],
-    timeout: float | None = None,
-    cancel: CancelToken | None = None,
-    output_cap: int = 200_000,
-    on_output: Callable[[str], None] | None = None,
-    pass_fds: Sequence[int] = (),
-    on_spawn: Callable[[int], None] | None = None,
-    watch: Callable[[int], str | None] | None = None,
+    argv: Sequence[str], *, cwd: Path | str, env: Mapping[str, str], **launch: Unpack[Launch]
 ) -> Running:
-    """Start a process and supervise it in the background.
-
-    `timeout` in seconds from now; `on_output` gets decoded text as it comes; `pass_fds` stay open in
-    the child; `on_spawn` gets the pid before anything else happens; `watch` is asked about the pid a few
-    times a second and ends the process by returning a reason. Raises OSError when the program can't be
-    started.
-    """
-    running = _spawn(argv, cwd, env, output_cap, on_output, pass_fds, on_spawn)
-    running._watch = watch
+    """Start a process and supervise it in the background. Raises OSError when it can't be started."""
+    timeout = launch.get("timeout")
+    running = _spawn(argv, cwd, env, launch)
     deadline = None if timeout is None else time.monotonic() + timeout
 
     def supervise() -> None:
-        with _cancelling(running, cancel):
+        with _cancelling(running, launch.get("cancel")):
             running._pump(deadline)
 
     running._thread = threading.Thread(target=supervise, name=f"supervise-{running.pid}", daemon=True)
@@ -248,31 +257,21 @@ def start(
 
 
 def run(
-    argv: Sequence[str],
-    *,
-    cwd: Path | str,
-    env: Mapping[str, str],
-    timeout: float | None = None,
-    cancel: CancelToken | None = None,
-    output_cap: int = 200_000,
-    on_output: Callable[[str], None] | None = None,
-    pass_fds: Sequence[int] = (),
-    on_spawn: Callable[[int], None] | None = None,
-    watch: Callable[[int], str | None] | None = None,
+    argv: Sequence[str], *, cwd: Path | str, env: Mapping[str, str], **launch: Unpack[Launch]
 ) -> ProcessResult:
     """Run a process to its end, its deadline or the cancel, and kill all that is left of it.
 
     A program that can't be started gives a result with `started=False`. KeyboardInterrupt passes
     through after everything was killed.
     """
+    timeout, cancel = launch.get("timeout"), launch.get("cancel")
     deadline = None if timeout is None else time.monotonic() + timeout
     if cancel is not None and cancel.cancelled:
         return ProcessResult(None, None, "", 0.0, cancelled=True, started=False)
     try:
-        running = _spawn(argv, cwd, env, output_cap, on_output, pass_fds, on_spawn)
+        running = _spawn(argv, cwd, env, launch)
     except (OSError, ValueError) as error:
         return ProcessResult(None, None, f"{argv[0]}: {error}", 0.0, started=False)
-    running._watch = watch
     with _cancelling(running, cancel):
         return running._pump(deadline)
 
@@ -299,15 +298,7 @@ def _forget_spawner() -> None:
 os.register_at_fork(after_in_child=_forget_spawner)
 
 
-def _spawn(
-    argv: Sequence[str],
-    cwd: Path | str,
-    env: Mapping[str, str],
-    output_cap: int,
-    on_output: Callable[[str], None] | None,
-    pass_fds: Sequence[int],
-    on_spawn: Callable[[int], None] | None,
-) -> Running:
+def _spawn(argv: Sequence[str], cwd: Path | str, env: Mapping[str, str], launch: Launch) -> Running:
     global _spawner
     become_subreaper()
     marker = uuid.uuid4().hex
@@ -323,8 +314,9 @@ def _spawn(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            pass_fds=tuple(pass_fds),
+            pass_fds=tuple(launch.get("pass_fds", ())),
             bufsize=0,
+            preexec_fn=_reset_signals(),
         )
         tracker.register(process.pid)
         return process
@@ -340,7 +332,9 @@ def _spawn(
     except BaseException:
         future.add_done_callback(lambda done: _discard(done, tracker))
         raise
-    running = Running(process, tracker, output_cap, on_output)
+    running = Running(process, tracker, launch.get("output_cap", OUTPUT_CAP), launch.get("on_output"))
+    running._watch = launch.get("watch")
+    on_spawn = launch.get("on_spawn")
     if on_spawn is not None:
         try:
             on_spawn(process.pid)
@@ -348,6 +342,29 @@ def _spawn(
             running._end()
             raise
     return running
+
+
+def _reset_signals() -> Callable[[], None] | None:
+    """What the child must do so that it starts with every signal at its default; None for nothing.
+
+    A shell's background job and nohup start us with signals ignored, and that would be inherited: tests of
+    signals would fail for no reason of theirs.
+    """
+    ignored = [
+        number
+        for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}  # Python's own doing
+        if signal.getsignal(number) is signal.SIG_IGN
+    ]
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    if not ignored and not blocked:
+        return None
+
+    def reset() -> None:
+        for number in ignored:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    return reset
 
 
 def _discard(done: Future[subprocess.Popen[bytes]], tracker: DescendantTracker) -> None:

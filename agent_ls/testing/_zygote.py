@@ -97,7 +97,7 @@ class Zygote:
                         "root": str(sandbox.inside(view, view.worktree)),
                         "modules": list(modules),
                         "excluded": list(excluded),
-                        "confined": sandbox.name == "bwrap",
+                        "confined": sandbox.mounts,
                         "sources": str(sandbox.inside(view, folder / "sources.json")),
                         "facts": str(sandbox.inside(view, folder / "facts.json")),
                     }

@@ -300,7 +300,7 @@ class QuickRunner:
         outer = self._runner
         (self._folder / "scratch").mkdir(parents=True, exist_ok=True)
         view = evolve(outer.view, scratch=self._folder / "scratch", protect=False)
-        if outer.sandbox.name == "bwrap":
+        if outer.sandbox.mounts:
             tree = self._folder / "tree"
             self._mirror = Mirror(view.worktree, tree, kept_paths((*view.readonly, *view.visible), view.repo))
             tree.mkdir(exist_ok=True)

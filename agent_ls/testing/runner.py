@@ -15,6 +15,7 @@ from pathlib import Path
 from attrs import evolve
 
 from agent_ls.cancel import CancelToken
+from agent_ls.sandbox._limits import ResourceLimits
 from agent_ls.sandbox.confine import Sandbox, View
 from agent_ls.sandbox.environment import scrubbed_env
 from agent_ls.sandbox.process import ProcessResult
@@ -45,7 +46,18 @@ class TestRunner:
         self.plan = plan
         self.sandbox = sandbox
         self.settings = settings
-        self.view = evolve(view, visible=(*view.visible, *plan.visible), protect=True)
+        self.view = evolve(
+            view,
+            visible=(*view.visible, *plan.visible),
+            protect=True,
+            limits=ResourceLimits(
+                memory_mb=settings.test_memory_mb,
+                processes=settings.test_processes,
+                file_mb=settings.test_file_mb,
+                disk_mb=settings.test_disk_mb,
+                cpu_s=settings.test_cpu_s,
+            ),
+        )
         self.coverage: Coverage = {}
         self.installed: tuple[tuple[str, bool], ...] = ()
         self.own: tuple[tuple[str, str, bool], ...] = ()
@@ -227,7 +239,7 @@ class TestRunner:
             # Tests that start `python` or a console script get those of the chosen environment.
             env["PATH"] = os.pathsep.join([str(Path(self.plan.interpreter).parent), env["PATH"]])
         search = [str(inside)]
-        if self.sandbox.name == "off":
+        if not self.sandbox.mounts:
             # Without the bind mount an editable install leads to the user's checkout; this comes before it.
             search += [str(self.view.worktree / "src"), str(self.view.worktree)]
             env["AGENT_LS_ORIGINAL_ROOT"] = str(self.view.repo)

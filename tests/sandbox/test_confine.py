@@ -14,8 +14,8 @@ from confine_kit import Place, fingerprint, git, make_place
 
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import UsageError
-from agent_ls.sandbox import confine
-from agent_ls.sandbox.confine import BwrapSandbox, NoSandbox, Sandbox, View, choose
+from agent_ls.sandbox import bwrap, confine, landlock
+from agent_ls.sandbox.confine import BwrapSandbox, LandlockSandbox, NoSandbox, Sandbox, View, choose
 from agent_ls.sandbox.environment import scrubbed_env
 from agent_ls.sandbox.process import ProcessResult
 
@@ -253,17 +253,27 @@ def test_choose_names_cause_and_remedy(tmp_path: Path, monkeypatch: pytest.Monke
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2; exit 1\n")
     broken.chmod(0o755)
-    monkeypatch.setattr(confine, "_candidates", lambda: iter([str(broken)]))
-    confine._working.clear()
-    try:
-        with pytest.raises(UsageError, match=r"No permissions to create new namespace(.|\n)*--no-sandbox"):
-            choose("auto")
-        monkeypatch.setattr(confine, "_candidates", lambda: iter(()))
-        with pytest.raises(UsageError, match="bwrap was not found"):
-            choose("bwrap")
-        assert isinstance(choose("off"), NoSandbox)
-    finally:
-        confine._working.clear()
+    monkeypatch.setattr(bwrap, "candidates", lambda: iter([str(broken)]))
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    monkeypatch.setattr(confine, "_working", {})
+    pattern = r"No permissions to create new namespace(.|\n)*Landlock(.|\n)*--no-sandbox"
+    with pytest.raises(UsageError, match=pattern):
+        choose("auto")
+    monkeypatch.setattr(bwrap, "candidates", lambda: iter(()))
+    with pytest.raises(UsageError, match="bwrap was not found"):
+        choose("bwrap")
+    assert isinstance(choose("off"), NoSandbox)
+
+
+@pytest.mark.skipif(landlock.abi() < 3, reason="the kernel has no Landlock")
+def test_without_bubblewrap_there_is_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bwrap, "candidates", lambda: iter(()))
+    monkeypatch.setattr(confine, "_working", {})
+    found = choose("auto")
+    assert isinstance(found, LandlockSandbox)
+    assert not found.mounts
+    with pytest.raises(UsageError, match="bwrap was not found"):
+        choose("bwrap")
 
 
 def test_choose_finds_a_working_one() -> None:
