@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +49,19 @@ def fix(
     on_event: OnEvent = _ignore,
     ask: Ask = _nobody,
     on_text: OnText | None = None,
+    buffers: Mapping[str, bytes] | None = None,
 ) -> Report:
-    """Work on one task to a verdict. `on_text` gets a model's answers piece by piece, for a display.
+    """Work on one task to a verdict. `on_text` gets a model's answers piece by piece, for a display;
+    `buffers` are texts that an editor has not saved, by path.
 
     Raises AgentLsError only for what ends before a session exists (no repository, no sandbox, a taken
     branch, an unknown test …), leaving nothing behind. Everything later is a verdict in the report.
     """
     if settings.candidates != 1:
         raise UsageError("--candidates above 1 is not available in this version", "Leave it out.")
-    session = open_session(repo_path, task, settings, cancel=cancel, on_event=on_event, ask=ask)
+    session = open_session(
+        repo_path, task, settings, cancel=cancel, on_event=on_event, ask=ask, buffers=buffers
+    )
     session.on_text = on_text
     return run_session(session)
 

@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -177,10 +177,12 @@ def open_session(
     on_event: Callable[[Event], None],
     ask: Ask,
     tip: str | None = None,
+    buffers: Mapping[str, bytes] | None = None,
 ) -> Session:
     """Make the copy of the repository and everything around it; no test has run yet.
 
-    With `tip` the branch `settings.branch` exists at that commit and is gone on with. Raises UsageError (no
+    With `tip` the branch `settings.branch` exists at that commit and is gone on with. `buffers` are texts
+    that an editor has not saved (see `take_snapshot`). Raises UsageError (no
     repository, branch taken, no sandbox …) and EnvBroken (no tests); in either case nothing is left
     behind.
     """
@@ -202,7 +204,7 @@ def open_session(
         undo.append(lambda: shutil.rmtree(directory, ignore_errors=True))
         lock = lock_session(directory)
         closing.append(lock.close)
-        snapshot = take_snapshot(repo.until(cancel), directory / "scratch", settings.base)
+        snapshot = take_snapshot(repo.until(cancel), directory / "scratch", settings.base, buffers)
         cancel.raise_if_cancelled()
         branch = settings.branch or branch_name(task)
         if tip is None:
@@ -286,10 +288,8 @@ def reserve(repo: Repository, name: str, commit: str, *, chosen: bool) -> str:
     if chosen:
         repo.create_branch(name, commit)
         return name
-    for number in range(1, 1000):
-        candidate = name if number == 1 else f"{name}-{number}"
-        if repo.branch_exists(candidate):
-            continue
+    while True:
+        candidate = free_branch(repo, name)
         try:
             repo.create_branch(candidate, commit)
         except UsageError:
@@ -297,6 +297,14 @@ def reserve(repo: Repository, name: str, commit: str, *, chosen: bool) -> str:
                 continue
             raise
         return candidate
+
+
+def free_branch(repo: Repository, name: str) -> str:
+    """`name`, with a number where a branch of that name exists. Raises UsageError after a thousand."""
+    for number in range(1, 1000):
+        candidate = name if number == 1 else f"{name}-{number}"
+        if not repo.branch_exists(candidate):
+            return candidate
     raise UsageError(f"a thousand branches named {name}-… exist", "Delete some, or choose one with --branch.")
 
 

@@ -34,10 +34,9 @@ def resolve_issue(
     if number < 1:
         raise UsageError(f"issue numbers begin with 1, not {number}", "Give the issue's number.")
     name = f".agent-ls/issues/{number}.md"
-    local = repo.root / ".agent-ls" / "issues" / f"{number}.md"
-    if os.path.lexists(local):
-        _refuse_link_outside(repo.root, local, name)
-        return from_file(local, number, name)
+    task = local_issue(repo, number)
+    if task is not None:
+        return task
     looked = [f"{name} (no such file)"]
     url = repo.remote_url()
     if url is None:
@@ -59,6 +58,16 @@ def resolve_issue(
         f"issue {number} was not found; looked at: {'; '.join(looked)}",
         f"Write {name}, or use --issue-file or --text.",
     )
+
+
+def local_issue(repo: HasRemote, number: int) -> Task | None:
+    """Issue `number` from the repository's own files, None if there is no such file. Raises UsageError."""
+    name = f".agent-ls/issues/{number}.md"
+    local = repo.root / name
+    if number < 1 or not os.path.lexists(local):
+        return None
+    _refuse_link_outside(repo.root, local, name)
+    return from_file(local, number, name)
 
 
 def _refuse_link_outside(root: Path, local: Path, name: str) -> None:

@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from attrs import field, frozen
@@ -60,11 +60,15 @@ class Listing:
     left_out: tuple[tuple[str, str], ...] = field(default=())
 
 
-def take_snapshot(repo: Repository, scratch: Path, base: str | None) -> Snapshot:
+def take_snapshot(
+    repo: Repository, scratch: Path, base: str | None, buffers: Mapping[str, bytes] | None = None
+) -> Snapshot:
     """The commit to work on: `base` (a revision), or the working tree as it is (None or "worktree").
 
-    Untracked files count unless ignored, secret-looking or huge. `scratch` is a directory outside the
-    repository for a temporary index. Raises UsageError without a commit or for an unknown revision.
+    Untracked files count unless ignored, secret-looking or huge. `buffers` are texts that an editor has not
+    saved, by path: for files of the working tree they count, not what is on the disk. `scratch` is a
+    directory outside the repository for a temporary index. Raises UsageError without a commit or for an
+    unknown revision.
     """
     head = repo.head()
     if head is None:
@@ -84,11 +88,24 @@ def take_snapshot(repo: Repository, scratch: Path, base: str | None) -> Snapshot
         remove_paths(repo, env, (path for path, _ in added))
         listing = list_changes(repo, env)
         store_changes(repo, env, listing)
+        _store_buffers(repo, env, buffers or {})
         tree = repo.git("write-tree", "--missing-ok", env=env).stdout.strip()
     left_out = tuple(sorted({*added, *listing.left_out}))
     if tree == repo.tree_of(head):
         return Snapshot(head, head, tree, False, left_out)
     return Snapshot(repo.commit_tree(tree, MESSAGE, head), head, tree, True, left_out)
+
+
+def _store_buffers(repo: Repository, env: dict[str, str], buffers: Mapping[str, bytes]) -> None:
+    """Put unsaved texts of files that the index has into it (regular ones: not links, not submodules)."""
+    for path, data in sorted(buffers.items()):
+        entries = split_z(repo.git("ls-files", "--stage", "-z", "--", path, env=env, text=False).data)
+        mode = entries[0].split(" ", 1)[0] if len(entries) == 1 and entries[0].endswith(f"\t{path}") else ""
+        if mode not in ("100644", "100755") or repo.filtered([path], env):
+            continue
+        blob = repo.git("hash-object", "-w", "--stdin", "--path", path, env=env, input=data).stdout.strip()
+        line = encode(f"{mode} {blob}\t{path}") + b"\0"
+        repo.git("update-index", "-z", "--index-info", env=env, input=line)
 
 
 def _copy_index(repo: Repository, index: Path) -> None:
