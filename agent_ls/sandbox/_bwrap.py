@@ -25,6 +25,9 @@ ROOT_CAPS = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SET
 """What root keeps inside: enough for tests that chmod and chown, nothing that reaches the system."""
 
 
+_ROOT_PROC = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "kcore", "kmsg")
+
+
 class HeldLaunch:
     """Holds the confined process back until its resource limits are set (--info-fd, --block-fd)."""
 
@@ -117,6 +120,12 @@ def arguments(
         for capability in ROOT_CAPS:
             args += ["--cap-add", f"CAP_{capability}"]
     args += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    if os.geteuid() == 0:
+        # What root may write there without any capability includes the program that the kernel starts for a
+        # crashed process: it would run outside.
+        for name in _ROOT_PROC:
+            if Path(f"/proc/{name}").exists():
+                args += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
     args += ["--size", str(_tmpfs_size()), "--perms", "1777", "--tmpfs", "/dev/shm"]
 
     covered = hidden(home)

@@ -19,6 +19,7 @@ _NUMBERS = {  # name: (x86_64, aarch64)
     "perf_event_open": (298, 241), "kexec_load": (246, 104), "kexec_file_load": (320, 294),
     "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
     "open_by_handle_at": (304, 265), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
+    "prlimit64": (302, 261),
 }  # fmt: skip
 _REFUSED = (
     "add_key", "request_key", "keyctl", "bpf", "perf_event_open", "kexec_load", "kexec_file_load",
@@ -98,6 +99,12 @@ def program(*, sockets: bool, tcp_only: bool = False) -> bytes | None:
     terminal.returns(_ALLOW)
     whole.only_for(number["ioctl"], terminal)
     whole.only_for(number["socket"], _socket(sockets, tcp_only))
+    if not sockets:  # no namespace of processes: the limits of others could be changed
+        limits = _Program()
+        limits.load(_argument(0))
+        limits.unless(_EQUAL, 0, refuse)
+        limits.returns(_ALLOW)
+        whole.only_for(number["prlimit64"], limits)
     if tcp_only:
         # These send without a connect(2) that Landlock would see.
         whole.when(_EQUAL, number["io_uring_setup"], _ERRNO | errno.ENOSYS)
