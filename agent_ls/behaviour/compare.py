@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
+from agent_ls.behaviour import canary, suite
 from agent_ls.behaviour.bench import Bench
-from agent_ls.behaviour.model import Behaviour, NotChecked
+from agent_ls.behaviour.edited import reach, users_of
+from agent_ls.behaviour.killing import Campaign
+from agent_ls.behaviour.matrix import Matrix, Pair, judge_gone, judge_pair
+from agent_ls.behaviour.model import Behaviour, Layer
+from agent_ls.behaviour.rig import OutOfBudget, Rig
+from agent_ls.behaviour.sides import Sides, is_test_module
 from agent_ls.cancel import CancelToken
+from agent_ls.guard.protected import Finding
 from agent_ls.guard.trees import Tree
+from agent_ls.testing.ids import matches
 
 BUDGET_S = 120.0
 
@@ -32,4 +41,117 @@ def compare(
 
     Raises Cancelled; nothing else for what the tests do.
     """
-    return Behaviour(not_checked=(NotChecked("behaviour", "not run yet"),), layer="not checked")
+    sides = Sides.of(before, after)
+    if not (sides.tests or sides.sources):
+        return Behaviour()
+    rig = Rig(
+        bench,
+        {"before": before, "after": after},
+        time.monotonic() + budget_s,
+        cancel or CancelToken(),
+        say,
+    )
+    for path in bench.unreadable:
+        rig.skip(path, "it can't be laid out (too large, or no plain file)")
+    findings: list[Finding] = []
+    equal: frozenset[str] = frozenset()
+    count = 0
+    ran = True
+    try:
+        if bench.plan.kind == "command":
+            found = suite.check(rig, sides)
+            ran = found is not None
+            findings += found or []
+        else:
+            checking = _Python(rig, sides, ids)
+            try:
+                ran = checking.run()
+            finally:
+                findings += checking.findings
+                equal, count = frozenset(checking.equal), checking.count
+    except OutOfBudget:
+        rig.skip("the rest", f"the time limit of {budget_s:g} s")
+        ran = bool(rig.runs)
+    layer: Layer = "checked" if not rig.not_checked else "partly"
+    if not ran:
+        layer = "not checked"
+    return Behaviour(tuple(_once(findings)), tuple(rig.not_checked), equal, layer, count, rig.runs)
+
+
+class _Python:
+    """The steps for tests of pytest and unittest."""
+
+    def __init__(self, rig: Rig, sides: Sides, ids: Sequence[str] | None) -> None:
+        self.rig = rig
+        self.sides = sides
+        self.ids = ids
+        self.findings: list[Finding] = []
+        self.equal: set[str] = set()
+        self.count = 0
+
+    def run(self) -> bool:
+        """False when nothing could be said at all."""
+        rig, sides = self.rig, self.sides
+        found = reach(rig.trees["before"], rig.trees["after"], sides)
+        matrix = Matrix(rig, found, same=not sides.sources)
+        pairs: list[Pair] = []
+        gone: list[Pair] = []
+        if any(files is None or files for files in found.files.values()) and sides.tests:
+            if not matrix.fill():
+                return False
+            pairs, gone = matrix.pairs()
+            pairs, gone = self._asked(pairs), self._asked(gone)
+            self._judge(matrix, pairs, gone)
+        if self.ids is None or pairs or gone:
+            self.findings += canary.check(rig, self._modules(matrix))
+        campaign = Campaign(rig, matrix)
+        try:
+            told = {name for finding in self.findings for name in finding.tests}
+            campaign.run(
+                [pair for pair in pairs if not {pair.before, pair.after} & told],
+                [pair for pair in gone if pair.before not in told],
+            )
+        finally:
+            self.findings += campaign.findings
+            self.equal, self.count = campaign.equal, campaign.count
+        return True
+
+    def _judge(self, matrix: Matrix, pairs: list[Pair], gone: list[Pair]) -> None:
+        found = [(pair, judge_pair(pair, matrix)) for pair in pairs]
+        found += [(pair, judge_gone(pair, matrix)) for pair in gone]
+        flagged = [pair for pair, finding in found if finding is not None]
+        unsteady = matrix.unsteady(flagged)
+        for pair, finding in found:
+            if finding is not None and pair.before in unsteady:
+                self.rig.skip(pair.after, "its outcome changes from run to run")
+            elif finding is not None:
+                self.findings.append(finding)
+
+    def _asked(self, pairs: list[Pair]) -> list[Pair]:
+        if self.ids is None:
+            return pairs
+        wanted = [id.partition("[")[0] for id in self.ids]
+        return [
+            pair
+            for pair in pairs
+            if any(matches(name, label) for name in wanted for label in (pair.before, pair.after))
+        ]
+
+    def _modules(self, matrix: Matrix) -> list[str]:
+        """Test modules to put failing tests into: changed ones, users of changed sources, others."""
+        found = [path for path in self.sides.tests if is_test_module(path)]
+        for path in self.sides.sources:
+            if path.endswith(".py"):
+                name = path.rpartition("/")[2].removesuffix(".py")
+                stem = path.split("/")[-2] if name == "__init__" and "/" in path else name
+                found += sorted(users_of(matrix.reach.after, stem))
+        if any(path.endswith(".py") or path in self.sides.settings for path in self.sides.tests):
+            found += sorted(path for path in matrix.reach.after.all_paths if is_test_module(path))
+        return list(dict.fromkeys(found))
+
+
+def _once(findings: list[Finding]) -> list[Finding]:
+    unique: dict[tuple[str, int, str], Finding] = {}
+    for finding in findings:
+        unique.setdefault((finding.path, finding.line, finding.kind), finding)
+    return list(unique.values())

@@ -26,10 +26,10 @@ class NotChecked:
 class Behaviour:
     """What the runs of one change said.
 
-    `equal` are ids (those of the new tree) of edited tests that are as strong as they were, as far as running
-    can tell: both forms agree on both sources, and the new form kills every mutant that the old one killed
-    (one at least). `mutants` is the number of mutants tried, `runs` that of test runs. `layer` is "checked" when
-    nothing was left out.
+    `equal` are ids (those of the new tree) of edited tests that are as strong as they were, as far as
+    running can tell: both forms pass where either does, and the new form kills every mutant that the old one
+    killed (one at least). `mutants` is the number of mutants tried, `runs` that of test runs. `layer` is
+    "checked" when nothing was left out.
     """
 
     findings: tuple[Finding, ...] = ()

@@ -7,14 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
 from agent_ls import __version__
-from agent_ls.cli.options import Context, common_reading
-from agent_ls.errors import UsageError
+from agent_ls.cli.options import Context, common_testing
+from agent_ls.errors import EnvBroken, UsageError
 
 if TYPE_CHECKING:
+    from agent_ls.behaviour.model import Behaviour
     from agent_ls.guard.protected import Finding
-    from agent_ls.guard.trees import Tree
+    from agent_ls.guard.trees import FolderTree, GitTree, Tree
+    from agent_ls.workspace.git import Repository
+
+BUDGET_S = 120.0
+
+
+@frozen
+class Change:
+    """What is compared. `repo` is None for two directories; `base` is a commit of the repository."""
+
+    before: Tree
+    after: Tree
+    repo: Repository | None = None
+    base: str = ""
 
 
 @click.command()
@@ -23,6 +38,20 @@ if TYPE_CHECKING:
 @click.option("--before", metavar="DIR", help="Compare two directories: the one before the change …")
 @click.option("--after", metavar="DIR", help="… and the one after it.")
 @click.option("--staged", is_flag=True, help="Compare HEAD with what is staged (for pre-commit).")
+@click.option(
+    "--run",
+    "running",
+    is_flag=True,
+    help="Also run old and new tests on old and new sources, and on mutants.",
+)
+@click.option(
+    "--budget",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=BUDGET_S,
+    show_default=True,
+    help="With --run: time for all runs together.",
+)
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0 for code scanning.")
 @click.option(
     "--format",
@@ -31,13 +60,15 @@ if TYPE_CHECKING:
     default="text",
     help="github: annotations in a workflow's log.",
 )
-@common_reading
+@common_testing
 def guard(
     start: str | None,
     end: str | None,
     before: str | None,
     after: str | None,
     staged: bool,
+    running: bool,
+    budget: float,
     as_sarif: bool,
     layout: str,
     **given: Any,
@@ -45,37 +76,49 @@ def guard(
     """Say what the change from BASE to HEAD did to the tests.
 
     BASE and HEAD are revisions; without HEAD your files as they are now count. Exit codes: 0 clean, 5 the
-    tests catch less than before, 8 a person should look.
+    tests catch less than before, 8 a person should look. With --run tests are run, in copies and in the
+    sandbox; what could not be checked is said.
     """
     context = Context.of(given)
     if as_sarif and context.as_json:
         raise UsageError("--json and --sarif exclude each other", "Ask for one of them.")
 
+    from agent_ls.behaviour.report import layers, sarif_notes
     from agent_ls.cli.output import emit_json, only_json_on_stdout
     from agent_ls.guard.report import exit_code, github, sarif
     from agent_ls.guard.review import review
 
     with only_json_on_stdout(context.as_json or as_sarif):
-        findings = review(
-            *_trees(context, start or context.overrides.get("base"), end, before, after, staged)
-        )
+        base = start or context.overrides.get("base")
+        change = _change(context, base, end, before, after, staged, running)
+        findings = review(change.before, change.after)
+        behaviour = _run(context, change, budget) if running else None
+        if behaviour is not None:
+            findings = _merged(findings, behaviour.findings)
         if as_sarif:
-            emit_json(sarif(findings, __version__))
+            emit_json(sarif_notes(sarif(findings, __version__), behaviour))
         elif context.as_json:
-            emit_json({"schema": 1, "findings": [finding.to_json() for finding in findings]})
+            found = [finding.to_json() for finding in findings]
+            emit_json({"schema": 1, "findings": found, **layers(behaviour)})
     if not (as_sarif or context.as_json):
         if layout == "github":
-            for line in github(findings):
+            for line in (*github(findings), *_github_notes(behaviour)):
                 sys.stdout.write(line + "\n")
         else:
-            _print(findings, quiet=context.quiet)
+            _print(findings, behaviour, quiet=context.quiet)
     return exit_code(findings)
 
 
-def _trees(
-    context: Context, base: str | None, head: str | None, before: str | None, after: str | None, staged: bool
-) -> tuple[Tree, Tree]:
-    from agent_ls.guard.trees import FolderTree, GitTree
+def _change(
+    context: Context,
+    base: str | None,
+    head: str | None,
+    before: str | None,
+    after: str | None,
+    staged: bool,
+    running: bool,
+) -> Change:
+    from agent_ls.guard.trees import FolderTree, GitTree, WorktreeTree
 
     if before is not None or after is not None:
         if before is None or after is None:
@@ -85,26 +128,86 @@ def _trees(
         for folder in (before, after):
             if not Path(folder).is_dir():
                 raise UsageError(f"{folder} is not a directory", "Name two directories that hold the files.")
-        return FolderTree(Path(before)), FolderTree(Path(after))
+        return Change(FolderTree(Path(before)), FolderTree(Path(after)))
     repo = context.repository()
     if staged:
         start = repo.resolve(base or "HEAD")
         index = repo.git("write-tree").stdout.strip()
-        return GitTree(repo, repo.tree_of(start)), GitTree(repo, index)
+        return Change(GitTree(repo, repo.tree_of(start)), GitTree(repo, index), repo, start)
     if base is None:
         raise UsageError("what shall be compared?", "Name a revision, as in: agent-ls guard main")
     if head is None and ".." in base:
         base, _, head = base.partition("...") if "..." in base else base.partition("..")
         head = head or "HEAD"
-    start_tree = GitTree(repo, repo.tree_of(repo.resolve(base)))
+    start = repo.resolve(base)
+    start_tree = GitTree(repo, repo.tree_of(start))
     if head is not None:
-        return start_tree, GitTree(repo, repo.tree_of(repo.resolve(head)))
-    from agent_ls.guard.trees import WorktreeTree
+        return Change(start_tree, GitTree(repo, repo.tree_of(repo.resolve(head))), repo, start)
+    if running:
+        return Change(start_tree, GitTree(repo, _snapshot(repo)), repo, start)
+    return Change(start_tree, WorktreeTree(repo), repo, start)
 
-    return start_tree, WorktreeTree(repo)
+
+def _snapshot(repo: Repository) -> str:
+    """The files as they are now, as a tree: what is run must not change meanwhile."""
+    import tempfile
+
+    from agent_ls.workspace.snapshot import take_snapshot
+
+    with tempfile.TemporaryDirectory(prefix="agent-ls-") as folder:
+        return take_snapshot(repo, Path(folder), None).tree
 
 
-def _print(findings: list[Finding], *, quiet: bool) -> None:
+def _run(context: Context, change: Change, budget: float) -> Behaviour:
+    """What running says; where the tests can't be run at all, why."""
+    from typing import cast
+
+    from agent_ls.behaviour.compare import compare
+    from agent_ls.behaviour.place import folder_bench, git_bench
+    from agent_ls.behaviour.report import not_run
+    from agent_ls.cli.signals import cancel_on_signals
+
+    def say(text: str) -> None:
+        if not context.quiet:
+            sys.stderr.write(f"running: {text}\n")
+            sys.stderr.flush()
+
+    with cancel_on_signals() as cancel:
+        try:
+            if change.repo is not None:
+                settings = context.load(change.repo.root).settings
+                before, after = cast("GitTree", change.before), cast("GitTree", change.after)
+                place = git_bench(change.repo, change.base, before, after, settings, cancel)
+            else:
+                # the settings of the tree before: the change must not choose how it is judged
+                root = cast("FolderTree", change.before).root.resolve()
+                settings = context.load(root).settings
+                place = folder_bench(
+                    cast("FolderTree", change.before), cast("FolderTree", change.after), settings, cancel
+                )
+            with place as bench:
+                return compare(change.before, change.after, bench, budget_s=budget, cancel=cancel, say=say)
+        except EnvBroken as error:
+            return not_run(error.message)
+
+
+def _merged(static: list[Finding], run: tuple[Finding, ...]) -> list[Finding]:
+    from agent_ls.guard.review import _ORDER
+
+    unique: dict[tuple[str, int, str], Finding] = {}
+    for finding in (*static, *run):
+        unique.setdefault((finding.path, finding.line, finding.kind), finding)
+    return sorted(unique.values(), key=lambda f: (_ORDER[f.severity], f.path, f.line, f.kind))
+
+
+def _github_notes(behaviour: Behaviour | None) -> list[str]:
+    from agent_ls.guard.report import _data
+
+    notes = behaviour.not_checked if behaviour is not None else ()
+    return [f"::warning title=Not checked::{_data(f'{note.what}: {note.why}')}" for note in notes]
+
+
+def _print(findings: list[Finding], behaviour: Behaviour | None, *, quiet: bool) -> None:
     from rich.text import Text
 
     from agent_ls.cli.output import console, visible
@@ -124,7 +227,21 @@ def _print(findings: list[Finding], *, quiet: bool) -> None:
                 if text:
                     out.print(Text(f"        {sign} {visible(text)}", "dim"), soft_wrap=True)
     counts = {s: sum(f.severity == s for f in findings) for s in ("block", "review", "info")}
-    if not findings:
-        out.print("The tests catch what they caught before.")
-    else:
+    if behaviour is not None:
+        for note in behaviour.not_checked:
+            out.print(
+                Text.assemble(("not checked: ", "yellow"), visible(f"{note.what}: {note.why}")),
+                soft_wrap=True,
+            )
+    if findings:
         out.print(", ".join(f"{number} {word}" for word, number in counts.items() if number))
+    elif behaviour is None:
+        out.print("The tests catch what they caught before, as far as reading tells.")
+    elif behaviour.layer == "checked":
+        out.print("The tests catch what they caught before, as far as reading and running tell.")
+    else:
+        word = "only in part" if behaviour.layer == "partly" else "not"
+        out.print(f"Reading finds nothing; the tests could {word} be checked by running.")
+    if behaviour is not None and not quiet:
+        equal = f", {len(behaviour.equal)} edited tests as strong as before" if behaviour.equal else ""
+        out.print(Text(f"{behaviour.runs} runs, {behaviour.mutants} mutants{equal}", "dim"), soft_wrap=True)

@@ -1,0 +1,340 @@
+"""Do the edited tests kill the mutants that they killed before they were edited?
+
+The same mutants for both forms, on sources on which both pass. A mutant counts as killed when a test that
+passed without it fails by an assertion or by an error of the code, not when it hangs or can't be imported.
+Only a mutant that the whole new suite lets live shows a weakening: what another test catches is not lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from attrs import define, field, frozen
+
+from agent_ls.behaviour import mutants
+from agent_ls.behaviour.bench import Side
+from agent_ls.behaviour.matrix import Matrix, Pair, place_of
+from agent_ls.behaviour.mutants import Mutant
+from agent_ls.behaviour.rig import OutOfBudget, Rig, Table, stopped, telling
+from agent_ls.behaviour.sides import is_test_side
+from agent_ls.guard.protected import Finding
+from agent_ls.testing.results import TestResult
+
+MAX_MUTANTS = 60
+"""Mutants for one group of tests."""
+MAX_CONFIRMED = 4
+"""So many survivors are tried on the whole suite until one lives."""
+_HANGS = ("TestTimeout", "ProcessEnded")
+_MUTANT_TEST_S = 5.0
+
+
+@frozen
+class Ground:
+    """Sources on which both forms of some tests pass: one tree's for both, or each its own."""
+
+    old: Side
+    new: Side
+
+
+@define
+class Trial:
+    """One mutant's fate. `killers`: labels of old tests that fail with it, and how; `by_new`: of new ones."""
+
+    mutant: Mutant
+    twin: Mutant
+    killers: dict[str, TestResult]
+    by_new: set[str] = field(factory=set)
+    tried: bool = False
+
+
+@define
+class Campaign:
+    """The mutants of one comparison."""
+
+    rig: Rig
+    matrix: Matrix
+    findings: list[Finding] = field(factory=list)
+    equal: set[str] = field(factory=set)
+    count: int = 0
+    _whole: dict[Side, Table | None] = field(factory=dict)
+
+    def run(self, pairs: Sequence[Pair], gone: Sequence[Pair]) -> None:
+        """Try mutants for the edited tests among `pairs` and for those that are `gone`."""
+        grounds: dict[Ground, list[Pair]] = {}
+        dead = {id(pair) for pair in gone}
+        for pair in (*pairs, *gone):
+            if not (pair.edited or id(pair) in dead):
+                continue
+            ground = self._ground(pair, gone=id(pair) in dead)
+            if ground is None:
+                if id(pair) not in dead and pair.new["after"].state == "passes" and pair.ran():
+                    self.rig.skip(pair.after, "no sources on which both forms pass, so no mutants were tried")
+                continue
+            grounds.setdefault(ground, []).append(pair)
+        for ground, group in grounds.items():
+            self._group(ground, group, dead)
+
+    def _ground(self, pair: Pair, *, gone: bool) -> Ground | None:
+        sides: list[Side] = ["after"] if self.matrix.same else ["after", "before"]
+        for side in sides:
+            usable = self.matrix.table("after", side) is not None
+            if pair.old[side].state == "passes" and (pair.new[side].state == "passes" or (gone and usable)):
+                return Ground(side, side)
+        own = pair.old["before"].state == "passes" and (pair.new["after"].state == "passes" or gone)
+        return Ground("before", "after") if own and not self.matrix.same else None
+
+    # -- one group
+
+    def _group(self, ground: Ground, group: list[Pair], dead: set[int]) -> None:
+        old, new = self.matrix.table("before", ground.old), self.matrix.table("after", ground.new)
+        if old is None or new is None:
+            return
+        made = self._mutants(ground, group, old)
+        if not made:
+            names = ", ".join(pair.before.rpartition("::")[2] for pair in group[:3])
+            self.rig.skip(f"mutants for {names}", "no line of a changed function's source could be mutated")
+            return
+        self.rig.say(f"{len(made)} mutants for {len(group)} edited or deleted tests")
+        trials = self._kill_old(ground, group, old, made)
+        self._kill_new(ground, group, new, trials)
+        done = [trial for trial in trials if trial.tried]
+        if len(done) < len(trials):
+            self.rig.skip("some mutants", "the time limit")
+        if not done:
+            why = "the old tests kill none of those tried" if not trials else "the time limit"
+            for pair in group[:20]:
+                self.rig.skip(f"{pair.before} by mutants", why)
+            return
+        self._conclude(ground, group, done, dead)
+
+    def _mutants(self, ground: Ground, group: list[Pair], table: Table) -> list[tuple[Mutant, Mutant]]:
+        """(mutant in the old tests' sources, the same in the new tests' sources)."""
+        tree = self.rig.trees[ground.old]
+        lines: dict[str, set[int]] = {}
+        for pair in group:
+            for path, covered in table.coverage.get(pair.before, {}).items():
+                if not is_test_side(path):
+                    lines.setdefault(path, set()).update(covered)
+        words = self.matrix.reach.words(label for pair in group for label in (pair.before, pair.after))
+        made: list[Mutant] = []
+        texts: dict[str, str] = {}
+        for path, numbers in sorted(lines.items()):
+            data = tree.read(path)
+            if data is None:
+                continue
+            try:
+                texts[path] = data.decode("utf-8")
+            except UnicodeDecodeError:
+                continue
+            made += mutants.make(path, texts[path], numbers, words, MAX_MUTANTS)
+        made = _in_turns(made)[:MAX_MUTANTS]
+        if ground.old == ground.new:
+            return [(mutant, mutant) for mutant in made]
+        places = self._functions(ground.new)
+        pairs = [(mutant, mutants.carried_over(mutant, texts[mutant.path], places)) for mutant in made]
+        return [(mutant, twin) for mutant, twin in pairs if twin is not None]
+
+    def _functions(self, side: Side) -> dict[str, list[tuple[str, str, int]]]:
+        """Functions of the sources that the new tests execute, by their text."""
+        table = self.matrix.table("after", side)
+        paths = {path for lines in table.coverage.values() for path in lines} if table is not None else set()
+        found: dict[str, list[tuple[str, str, int]]] = {}
+        for path in sorted(paths):
+            data = self.rig.trees[side].read(path)
+            if data is None or is_test_side(path):
+                continue
+            for key, place in mutants.functions_of(path, data.decode("utf-8", "replace")):
+                found.setdefault(key, []).append(place)
+        return found
+
+    def _edits(self, side: Side, mutant: Mutant) -> dict[str, bytes]:
+        text = (self.rig.trees[side].read(mutant.path) or b"").decode("utf-8")
+        return {mutant.path: mutant.edit.apply(text).encode("utf-8")}
+
+    def _kill_old(
+        self, ground: Ground, group: list[Pair], table: Table, made: list[tuple[Mutant, Mutant]]
+    ) -> list[Trial]:
+        """Mutants that an old form kills, the clearest kills first. Takes half of the time that is left."""
+        until = time.monotonic() + self.rig.left / 2
+        trials: list[Trial] = []
+        for mutant, twin in made:
+            if time.monotonic() > until:
+                self.rig.skip("some mutants", "the time limit")
+                break
+            covering = [pair.before for pair in group if _covers(table, pair.before, mutant)]
+            ids = [id for label in covering for id in table.cell(label).ids]
+            if not ids:
+                continue
+            killed = self._killed("before", ground.old, ids, mutant, table)
+            self.count += 1
+            if killed and not all(_is_misfit(result, mutant) for result in killed.values()):
+                trials.append(Trial(mutant, twin, killed))
+        trials.sort(key=lambda trial: not _by_assertion(trial.killers))
+        return trials
+
+    def _kill_new(self, ground: Ground, group: list[Pair], table: Table, trials: list[Trial]) -> None:
+        for trial in trials:
+            labels = self._able(table, trial.twin)
+            ids = [id for label in labels for id in table.cell(label).ids]
+            try:
+                killed = self._killed("after", ground.new, ids, trial.twin, table) if ids else {}
+            except OutOfBudget:
+                break
+            if killed is None:
+                continue
+            trial.by_new, trial.tried = set(killed), True
+
+    def _able(self, table: Table, mutant: Mutant) -> list[str]:
+        """New tests that pass and may notice the mutant: those that execute it, and those not traced."""
+        return [
+            label
+            for label, cell in table.cells.items()
+            if cell.state == "passes" and (_covers(table, label, mutant) or not table.coverage.get(label))
+        ]
+
+    def _killed(
+        self,
+        tests: Side,
+        sources: Side,
+        ids: Sequence[str] | None,
+        mutant: Mutant,
+        table: Table,
+        *,
+        quick: bool = True,
+    ) -> dict[str, TestResult] | None:
+        """Labels of the tests that pass in `table` and fail with the mutant. None: the run says nothing."""
+        run = self.rig.run(
+            tests, sources, ids, edits=self._edits(sources, mutant), quick=quick, per_test_s=_MUTANT_TEST_S
+        )
+        if stopped(run) is not None and not run.tests:
+            return None
+        found: dict[str, TestResult] = {}
+        for label, cell in self.rig.read(run).cells.items():
+            why = cell.why
+            if cell.state not in ("fails", "unusable") or why is None or why.error_type in _HANGS:
+                continue
+            if table.cell(label).state == "passes":
+                found[label] = why
+        return found
+
+    # -- what it means
+
+    def _conclude(self, ground: Ground, group: list[Pair], done: list[Trial], dead: set[int]) -> None:
+        survivors = [trial for trial in done if not trial.by_new]
+        lost: dict[str, Trial] = {}
+        sure: dict[int, bool | None] = {}
+        for trial in survivors:
+            open_labels = [label for label in trial.killers if label not in lost]
+            if not open_labels or len(sure) >= MAX_CONFIRMED:
+                continue
+            verdict = self._confirmed(ground, trial)
+            sure[id(trial)] = verdict
+            if verdict is not False:
+                lost.update(dict.fromkeys(open_labels, trial))
+        told: set[int] = set()
+        for pair in group:
+            mine = [trial for trial in done if pair.before in trial.killers]
+            found = lost.get(pair.before)
+            if found is not None:
+                if id(found) not in told:
+                    same = [p for p in group if lost.get(p.before) is found]
+                    living = [trial for trial in mine if trial in survivors]
+                    self._tell(ground, same, found, len(living), len(mine), dead, sure[id(found)])
+                    told.add(id(found))
+            elif mine and id(pair) not in dead and all(pair.after in trial.by_new for trial in mine):
+                self.equal.add(pair.after)
+
+    def _confirmed(self, ground: Ground, trial: Trial) -> bool | None:
+        """Killed again and, in the whole suite, alive again, in fresh processes? None: not all was tried."""
+        try:
+            old, new = self.matrix.table("before", ground.old), self.matrix.table("after", ground.new)
+            assert old is not None and new is not None
+            ids = [id for label in trial.killers for id in old.cell(label).ids]
+            if not self._killed("before", ground.old, ids, trial.mutant, old, quick=False):
+                self.rig.skip(next(iter(trial.killers)), "its outcome changes from run to run")
+                return False
+            whole = self._whole_suite(ground.new)
+            if whole is None:
+                return None
+            killed = self._killed("after", ground.new, None, trial.twin, whole, quick=False)
+        except OutOfBudget:
+            return None
+        if killed is None:
+            return None
+        trial.by_new |= set(killed)
+        return not killed
+
+    def _whole_suite(self, side: Side) -> Table | None:
+        """All new tests on unchanged sources."""
+        if self.matrix.reach.files["after"] is None:
+            return self.matrix.table("after", side)
+        if side not in self._whole:
+            self._whole[side] = None
+            self.rig.say("the whole suite, to see whether another test catches it")
+            table = self.rig.table("after", side, None)
+            self._whole[side] = None if stopped(table.run) else table
+        return self._whole[side]
+
+    def _tell(
+        self,
+        ground: Ground,
+        pairs: list[Pair],
+        trial: Trial,
+        living: int,
+        killed: int,
+        dead: set[int],
+        sure: bool | None,
+    ) -> None:
+        pair = pairs[0]
+        is_gone = id(pair) in dead
+        label = pair.before if is_gone else pair.after
+        path, line = place_of(label, self.matrix.reach)
+        mutant = trial.mutant
+        reason = telling(trial.killers[pair.before])
+        form = "this test, which is gone," if is_gone else "the test as it was"
+        text = (
+            f"{form} fails when {mutant.path}:{mutant.line} becomes `{mutant.after or 'nothing'}` "
+            f"({reason}); the tests as they are now pass ({living} of {killed} faults that it found are "
+            "no longer found)"
+        )
+        crossing = ground.old != ground.new
+        if sure is None:
+            text += "; whether another test finds it was not checked"
+        if crossing:
+            text += "; its sources changed too"
+        severity = "review" if crossing or sure is None else "block"
+        labels = tuple(p.before if id(p) in dead else p.after for p in pairs)
+        self.findings.append(
+            Finding("mutant-survives", severity, path, line, text, mutant.before, mutant.after, labels)  # type: ignore[arg-type]
+        )
+
+
+def _covers(table: Table, label: str, mutant: Mutant) -> bool:
+    return mutant.line in table.coverage.get(label, {}).get(mutant.path, ())
+
+
+def _by_assertion(killers: dict[str, TestResult]) -> bool:
+    return any(result.error_type in ("AssertionError", "Failed") for result in killers.values())
+
+
+def _is_misfit(result: TestResult, mutant: Mutant) -> bool:
+    """Did the mutant itself break on its own line (an operation on another type)? Anything would notice."""
+    if result.error_type not in ("TypeError", "AttributeError", "NameError", "UnboundLocalError"):
+        return False
+    last = result.stack[-1] if result.stack else None
+    return last is not None and (last.file, last.line) == (mutant.path, mutant.line)
+
+
+def _in_turns(made: Iterable[Mutant]) -> list[Mutant]:
+    """Files take turns; within a file the order stays."""
+    queues: dict[str, list[Mutant]] = {}
+    for mutant in made:
+        queues.setdefault(mutant.path, []).append(mutant)
+    found: list[Mutant] = []
+    while queues:
+        for path in list(queues):
+            found.append(queues[path].pop(0))
+            if not queues[path]:
+                del queues[path]
+    return found
