@@ -191,12 +191,14 @@ def run_tests(
     *,
     cancel: CancelToken,
     on_result: Callable[[TestResult], None] | None = None,
+    buffers: Mapping[str, bytes] | None = None,
 ) -> TestRun:
-    """Run tests on a copy of the user's tree as it is now, and leave nothing behind.
+    """Run tests on a copy of the user's tree as it is now (with `buffers`, see `fix`), and leave nothing
+    behind.
 
     Raises UsageError when one of `ids` names no test.
     """
-    with _temporary(repo_path, settings, cancel) as session:
+    with _temporary(repo_path, settings, cancel, buffers=buffers) as session:
         run = session.runner.run(
             list(ids) or None,
             timeout=settings.test_timeout,
@@ -229,11 +231,22 @@ class _temporary:
     """A session that leaves no trace: no branch, no event file."""
 
     def __init__(
-        self, repo_path: Path, settings: Settings, cancel: CancelToken, tests: tuple[str, ...] = ()
+        self,
+        repo_path: Path,
+        settings: Settings,
+        cancel: CancelToken,
+        tests: tuple[str, ...] = (),
+        buffers: Mapping[str, bytes] | None = None,
     ) -> None:
         task = Task(title=f"temporary {time.time_ns()}", tests=tests)
         self._session = open_session(
-            repo_path, task, evolve(settings, branch=None), cancel=cancel, on_event=_ignore, ask=_nobody
+            repo_path,
+            task,
+            evolve(settings, branch=None),
+            cancel=cancel,
+            on_event=_ignore,
+            ask=_nobody,
+            buffers=buffers,
         )
 
     def __enter__(self) -> Session:

@@ -18,6 +18,7 @@ from agent_ls.verdict import Verdict
 
 # name -> (module under agent_ls.cli.commands, one line for --help). Modules are imported on demand.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("serve", "Run the language server (also without any command, when an editor starts it)."),
     "fix": ("fix", "Fix an issue or failing tests on a new branch, and prove it."),
     "demo": ("demo", "Watch a bundled sample repository being fixed."),
     "test": ("tests", "Run the tests and print parsed results."),
@@ -74,7 +75,12 @@ def cli(**_: Any) -> None:
     """
     ctx = click.get_current_context()
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        if sys.stdin is None or sys.stdin.isatty():
+            click.echo(ctx.get_help())
+            return
+        from agent_ls.lsp.serve import serve_stdio
+
+        serve_stdio()
 
 
 def run(arguments: Sequence[str]) -> int:
