@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from agent_ls.workspace.index._tags_text import Lines
 
 _Taken = Iterator[tuple[str, tuple[str, ...]]]
-_STATEMENT_BYTES = 20_000
+STATEMENT_BYTES = 20_000
 
 
 def imports_of(
@@ -21,7 +21,7 @@ def imports_of(
     lines = Lines(source)
     found = []
     for start, end in sorted(set(statements)):
-        text = source[start : min(end, start + _STATEMENT_BYTES)].decode("utf-8", "replace")
+        text = source[start : min(end, start + STATEMENT_BYTES)].decode("utf-8", "replace")
         line = lines.line(start)
         found += [(module, line, names) for module, names in read(text) if module]
     return found
@@ -30,7 +30,7 @@ def imports_of(
 _PYTHON_FROM = re.compile(r"from\s*((?:\.|\s)*[\w.\s]*?)\s*\bimport\b(.*)", re.DOTALL)
 
 
-def _python(text: str) -> _Taken:
+def read_python(text: str) -> _Taken:
     if "#" in text:
         text = re.sub(r"#[^\n]*", "", text)
     if "\\" in text:
@@ -182,7 +182,7 @@ def _bash(text: str) -> _Taken:
 
 
 _READERS: dict[str, Callable[[str], _Taken]] = {
-    "python": _python, "javascript": _ecma, "typescript": _ecma, "tsx": _ecma, "go": _quoted, "rust": _rust,
-    "java": _dotted, "kotlin": _dotted, "swift": _dotted, "scala": _scala, "c": _include, "cpp": _cpp,
-    "c_sharp": _using, "ruby": _quoted, "php": _php, "bash": _bash,
+    "python": read_python, "javascript": _ecma, "typescript": _ecma, "tsx": _ecma, "go": _quoted,
+    "rust": _rust, "java": _dotted, "kotlin": _dotted, "swift": _dotted, "scala": _scala, "c": _include,
+    "cpp": _cpp, "c_sharp": _using, "ruby": _quoted, "php": _php, "bash": _bash,
 }  # fmt: skip

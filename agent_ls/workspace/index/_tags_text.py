@@ -15,8 +15,8 @@ _TYPES = frozenset(
 _FREE_METHODS = frozenset({"ruby", "javascript", "typescript", "tsx"})
 """Languages whose grammar has methods outside types."""
 
-_SIGNATURE = 200
-_HEAD_BYTES = 4 * _SIGNATURE + 400
+SIGNATURE = 200
+_HEAD_BYTES = 4 * SIGNATURE + 400
 _DOC = 200
 _DOC_BYTES = 1000
 _COMMENT_LINES = 60
@@ -159,7 +159,7 @@ def signature(language: str, kind: str, source: bytes, start: int, end: int, bod
         if language == "python":
             if b"#" in head:
                 head = _PYTHON_COMMENT.sub(b"", head)
-            elif b"  " not in head and b"\n" not in head and len(head) <= _SIGNATURE:
+            elif b"  " not in head and b"\n" not in head and len(head) <= SIGNATURE:
                 return head.decode("utf-8", "replace").rstrip(" :\t\r")
     else:
         head = source[start : min(end, start + _HEAD_BYTES)]
@@ -170,7 +170,7 @@ def signature(language: str, kind: str, source: bytes, start: int, end: int, bod
         text = " ".join(text.split())
     if text.endswith(("{", ":", "=", ">")):
         text = text.removesuffix("=>").rstrip(" {:=")
-    return text if len(text) <= _SIGNATURE else text[:_SIGNATURE] + "…"
+    return text if len(text) <= SIGNATURE else text[:SIGNATURE] + "…"
 
 
 _QUOTES = frozenset(b"\"'rRuUbB")
