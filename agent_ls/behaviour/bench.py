@@ -19,6 +19,9 @@ from agent_ls.workspace.removal import remove_tree
 
 Side = Literal["before", "after"]
 
+_CHECK_EVERY = 50
+"""A mutant that decides is confirmed in fresh processes anyway."""
+
 
 class Bench(Protocol):
     """Lays out the tests of one tree with the sources of another, and runs them.
@@ -49,6 +52,9 @@ class Bench(Protocol):
     ) -> TestRun:
         """Run ids (None: all) over what is laid out. `quick` allows processes forked from a warm one."""
 
+    def warm(self) -> None:
+        """Many quick runs are coming: start what they need."""
+
     def coverage(self) -> Coverage:
         """Lines that the last traced run executed, per test and file."""
 
@@ -74,7 +80,7 @@ class FolderBench:
     ) -> None:
         self._runner = runner
         self._root = runner.view.worktree
-        self._quick = QuickRunner(runner, scratch / "quick-bench")
+        self._quick = QuickRunner(runner, scratch / "quick-bench", check_every=_CHECK_EVERY, after=0)
         self._restore = restore
         self._contents: dict[str, dict[Side, bytes | None]] = {}
         self._laid: dict[str, bytes | None] = {}
@@ -150,6 +156,9 @@ class FolderBench:
         return self._runner.run(
             ids, timeout=timeout, cancel=cancel, per_test_timeout=per_test_timeout, trace=trace
         )
+
+    def warm(self) -> None:
+        self._quick.warm()
 
     def coverage(self) -> Coverage:
         return self._runner.coverage

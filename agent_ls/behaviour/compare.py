@@ -102,6 +102,8 @@ class _Python:
             pairs, gone = matrix.pairs()
             pairs, gone = self._asked(pairs), self._asked(gone)
             self._judge(matrix, pairs, gone)
+        if any(pair.edited for pair in pairs) or gone:
+            rig.bench.warm()
         if self.ids is None or pairs or gone:
             self.findings += canary.check(rig, self._modules(matrix))
         campaign = Campaign(rig, matrix)

@@ -7,7 +7,6 @@ Only a mutant that the whole new suite lets live shows a weakening: what another
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 
 from attrs import define, field, frozen
@@ -21,12 +20,16 @@ from agent_ls.behaviour.sides import is_test_side
 from agent_ls.guard.protected import Finding
 from agent_ls.testing.results import TestResult
 
-MAX_MUTANTS = 60
+MAX_MUTANTS = 40
 """Mutants for one group of tests."""
+BATCH = 10
+"""So many go through both forms before the next: a weakening found ends it for a test."""
 MAX_CONFIRMED = 4
 """So many survivors are tried on the whole suite until one lives."""
 _HANGS = ("TestTimeout", "ProcessEnded")
 _MUTANT_TEST_S = 5.0
+_FEW = 30
+"""Up to so many old tests are run whether or not they execute the mutant: always the same command."""
 
 
 @frozen
@@ -46,6 +49,27 @@ class Trial:
     killers: dict[str, TestResult]
     by_new: set[str] = field(factory=set)
     tried: bool = False
+
+
+@define
+class _Round:
+    """One group on its ground: both unchanged tables, what was tried, and which tests are still `open`.
+
+    `lost` leads from an old test to the survivor that shows its weakening, and whether that is sure.
+    """
+
+    ground: Ground
+    group: list[Pair]
+    old: Table
+    new: Table
+    done: list[Trial] = field(factory=list)
+    killed: int = 0
+    confirmed: int = 0
+    lost: dict[str, tuple[Trial, bool | None]] = field(factory=dict)
+    open: set[str] = field(factory=set)
+
+    def __attrs_post_init__(self) -> None:
+        self.open = {pair.before for pair in self.group}
 
 
 @define
@@ -91,22 +115,43 @@ class Campaign:
         if old is None or new is None:
             return
         made = self._mutants(ground, group, old)
+        names = ", ".join(pair.before.rpartition("::")[2] for pair in group[:3])
         if not made:
-            names = ", ".join(pair.before.rpartition("::")[2] for pair in group[:3])
-            self.rig.skip(f"mutants for {names}", "no line of a changed function's source could be mutated")
+            self.rig.skip(f"mutants for {names}", "no line that they execute could be mutated")
             return
-        self.rig.say(f"{len(made)} mutants for {len(group)} edited or deleted tests")
-        trials = self._kill_old(ground, group, old, made)
-        self._kill_new(ground, group, new, trials)
-        done = [trial for trial in trials if trial.tried]
-        if len(done) < len(trials):
-            self.rig.skip("some mutants", "the time limit")
-        if not done:
-            why = "the old tests kill none of those tried" if not trials else "the time limit"
+        self.rig.say(f"up to {len(made)} mutants for {len(group)} edited or deleted tests")
+        round = _Round(ground, group, old, new)
+        try:
+            while made and round.open:
+                batch, made = made[:BATCH], made[BATCH:]
+                self._try(round, batch)
+        except OutOfBudget:
+            self.rig.skip(f"some mutants for {names}", "the time limit")
+        if not round.done:
+            why = "the time limit" if round.killed else "the old tests kill none of those tried"
             for pair in group[:20]:
                 self.rig.skip(f"{pair.before} by mutants", why)
             return
-        self._conclude(ground, group, done, dead)
+        self._conclude(round, dead)
+
+    def _try(self, round: _Round, batch: Sequence[tuple[Mutant, Mutant]]) -> None:
+        """Some mutants on the old tests, those that they kill on the new ones, and survivors on all tests."""
+        trials = self._kill_old(round, batch)
+        round.killed += len(trials)
+        self._kill_new(round, trials)
+        for trial in trials:
+            if not trial.tried:
+                continue
+            round.done.append(trial)
+            open_labels = [label for label in trial.killers if label in round.open]
+            if trial.by_new or not open_labels or round.confirmed >= MAX_CONFIRMED:
+                continue
+            round.confirmed += 1
+            sure = self._confirmed(round, trial)
+            if sure is not False:
+                for label in open_labels:
+                    round.lost[label] = (trial, sure)
+                    round.open.discard(label)
 
     def _mutants(self, ground: Ground, group: list[Pair], table: Table) -> list[tuple[Mutant, Mutant]]:
         """(mutant in the old tests' sources, the same in the new tests' sources)."""
@@ -152,38 +197,29 @@ class Campaign:
         text = (self.rig.trees[side].read(mutant.path) or b"").decode("utf-8")
         return {mutant.path: mutant.edit.apply(text).encode("utf-8")}
 
-    def _kill_old(
-        self, ground: Ground, group: list[Pair], table: Table, made: list[tuple[Mutant, Mutant]]
-    ) -> list[Trial]:
-        """Mutants that an old form kills, the clearest kills first. Takes half of the time that is left."""
-        until = time.monotonic() + self.rig.left / 2
+    def _kill_old(self, round: _Round, batch: Sequence[tuple[Mutant, Mutant]]) -> list[Trial]:
+        """Mutants that an old form kills, the clearest kills first."""
         trials: list[Trial] = []
-        for mutant, twin in made:
-            if time.monotonic() > until:
-                self.rig.skip("some mutants", "the time limit")
-                break
-            covering = [pair.before for pair in group if _covers(table, pair.before, mutant)]
-            ids = [id for label in covering for id in table.cell(label).ids]
+        few = len(round.group) <= _FEW
+        for mutant, twin in batch:
+            covering = [p.before for p in round.group if few or _covers(round.old, p.before, mutant)]
+            ids = [id for label in covering for id in round.old.cell(label).ids]
             if not ids:
                 continue
-            killed = self._killed("before", ground.old, ids, mutant, table)
+            killed = self._killed("before", round.ground.old, ids, mutant, round.old)
             self.count += 1
             if killed and not all(_is_misfit(result, mutant) for result in killed.values()):
                 trials.append(Trial(mutant, twin, killed))
         trials.sort(key=lambda trial: not _by_assertion(trial.killers))
         return trials
 
-    def _kill_new(self, ground: Ground, group: list[Pair], table: Table, trials: list[Trial]) -> None:
+    def _kill_new(self, round: _Round, trials: list[Trial]) -> None:
         for trial in trials:
-            labels = self._able(table, trial.twin)
-            ids = [id for label in labels for id in table.cell(label).ids]
-            try:
-                killed = self._killed("after", ground.new, ids, trial.twin, table) if ids else {}
-            except OutOfBudget:
-                break
-            if killed is None:
-                continue
-            trial.by_new, trial.tried = set(killed), True
+            labels = self._able(round.new, trial.twin)
+            ids = [id for label in labels for id in round.new.cell(label).ids]
+            killed = self._killed("after", round.ground.new, ids, trial.twin, round.new) if ids else {}
+            if killed is not None:
+                trial.by_new, trial.tried = set(killed), True
 
     def _able(self, table: Table, mutant: Mutant) -> list[str]:
         """New tests that pass and may notice the mutant: those that execute it, and those not traced."""
@@ -220,44 +256,31 @@ class Campaign:
 
     # -- what it means
 
-    def _conclude(self, ground: Ground, group: list[Pair], done: list[Trial], dead: set[int]) -> None:
-        survivors = [trial for trial in done if not trial.by_new]
-        lost: dict[str, Trial] = {}
-        sure: dict[int, bool | None] = {}
-        for trial in survivors:
-            open_labels = [label for label in trial.killers if label not in lost]
-            if not open_labels or len(sure) >= MAX_CONFIRMED:
-                continue
-            verdict = self._confirmed(ground, trial)
-            sure[id(trial)] = verdict
-            if verdict is not False:
-                lost.update(dict.fromkeys(open_labels, trial))
+    def _conclude(self, round: _Round, dead: set[int]) -> None:
         told: set[int] = set()
-        for pair in group:
-            mine = [trial for trial in done if pair.before in trial.killers]
-            found = lost.get(pair.before)
-            if found is not None:
+        for pair in round.group:
+            mine = [trial for trial in round.done if pair.before in trial.killers]
+            if pair.before in round.lost:
+                found, sure = round.lost[pair.before]
                 if id(found) not in told:
-                    same = [p for p in group if lost.get(p.before) is found]
-                    living = [trial for trial in mine if trial in survivors]
-                    self._tell(ground, same, found, len(living), len(mine), dead, sure[id(found)])
                     told.add(id(found))
+                    same = [p for p in round.group if round.lost.get(p.before, (None,))[0] is found]
+                    living = sum(not trial.by_new for trial in mine)
+                    self._tell(round, same, found, (living, len(mine)), dead, sure)
             elif mine and id(pair) not in dead and all(pair.after in trial.by_new for trial in mine):
                 self.equal.add(pair.after)
 
-    def _confirmed(self, ground: Ground, trial: Trial) -> bool | None:
+    def _confirmed(self, round: _Round, trial: Trial) -> bool | None:
         """Killed again and, in the whole suite, alive again, in fresh processes? None: not all was tried."""
         try:
-            old, new = self.matrix.table("before", ground.old), self.matrix.table("after", ground.new)
-            assert old is not None and new is not None
-            ids = [id for label in trial.killers for id in old.cell(label).ids]
-            if not self._killed("before", ground.old, ids, trial.mutant, old, quick=False):
+            ids = [id for label in trial.killers for id in round.old.cell(label).ids]
+            if not self._killed("before", round.ground.old, ids, trial.mutant, round.old, quick=False):
                 self.rig.skip(next(iter(trial.killers)), "its outcome changes from run to run")
                 return False
-            whole = self._whole_suite(ground.new)
+            whole = self._whole_suite(round.ground.new)
             if whole is None:
                 return None
-            killed = self._killed("after", ground.new, None, trial.twin, whole, quick=False)
+            killed = self._killed("after", round.ground.new, None, trial.twin, whole, quick=False)
         except OutOfBudget:
             return None
         if killed is None:
@@ -278,11 +301,10 @@ class Campaign:
 
     def _tell(
         self,
-        ground: Ground,
+        round: _Round,
         pairs: list[Pair],
         trial: Trial,
-        living: int,
-        killed: int,
+        numbers: tuple[int, int],
         dead: set[int],
         sure: bool | None,
     ) -> None:
@@ -295,10 +317,10 @@ class Campaign:
         form = "this test, which is gone," if is_gone else "the test as it was"
         text = (
             f"{form} fails when {mutant.path}:{mutant.line} becomes `{mutant.after or 'nothing'}` "
-            f"({reason}); the tests as they are now pass ({living} of {killed} faults that it found are "
-            "no longer found)"
+            f"({reason}); the tests as they are now pass ({numbers[0]} of {numbers[1]} faults that it found "
+            "are no longer found)"
         )
-        crossing = ground.old != ground.new
+        crossing = round.ground.old != round.ground.new
         if sure is None:
             text += "; whether another test finds it was not checked"
         if crossing:
