@@ -377,7 +377,7 @@ def test_tcp_serves_one_client_and_ends(root: Path) -> None:
                     return message
 
         call(1, "initialize", {**NOBODY, "rootUri": root.as_uri()})
-        with pytest.raises(OSError, match="refused|reset|timed out"):
+        with pytest.raises(OSError, match=r"refused|reset|timed out"):
             socket.create_connection(address, timeout=2).close()
         assert call(2, "shutdown", None)["result"] is None
         stream.write(framed(method="exit"))

@@ -130,8 +130,8 @@ def _resolved(server: Server, action: types.CodeAction) -> types.CodeAction:
 
 
 def _excerpt(document: Document, first: int, last: int) -> str:
-    lines = [document.lines.line(number) for number in range(max(0, first - 4), min(last + 3, first + 200))]
-    return "\n".join(lines)
+    stop = min(last + 3, first + 200, len(document.lines))
+    return "\n".join(document.lines.line(number) for number in range(max(0, first - 4), stop))
 
 
 async def _test_at(server: Server, folder: Folder, path: Path, line: int) -> str | None:
