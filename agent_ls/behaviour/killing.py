@@ -21,7 +21,8 @@ from agent_ls.guard.protected import Finding
 from agent_ls.testing.results import TestResult
 
 MAX_MUTANTS = 40
-"""Mutants for one group of tests."""
+"""So many mutants are tried for one group of tests."""
+_MADE = 200
 BATCH = 10
 """So many go through both forms before the next: a weakening found ends it for a test."""
 MAX_CONFIRMED = 4
@@ -55,7 +56,8 @@ class Trial:
 class _Round:
     """One group on its ground: both unchanged tables, what was tried, and which tests are still `open`.
 
-    `lost` leads from an old test to the survivor that shows its weakening, and whether that is sure.
+    `lost` leads from an old test to the survivor that shows its weakening, and whether that is sure; `kinds`
+    from the place of a value to its kind, once a mutant has shown it.
     """
 
     ground: Ground
@@ -63,6 +65,8 @@ class _Round:
     old: Table
     new: Table
     done: list[Trial] = field(factory=list)
+    kinds: dict[tuple[str, int, int], str] = field(factory=dict)
+    tried: int = 0
     killed: int = 0
     confirmed: int = 0
     lost: dict[str, tuple[Trial, bool | None]] = field(factory=dict)
@@ -122,9 +126,8 @@ class Campaign:
         self.rig.say(f"up to {len(made)} mutants for {len(group)} edited or deleted tests")
         round = _Round(ground, group, old, new)
         try:
-            while made and round.open:
-                batch, made = made[:BATCH], made[BATCH:]
-                self._try(round, batch)
+            while made and round.open and round.tried < MAX_MUTANTS:
+                made = self._try(round, made, min(BATCH, MAX_MUTANTS - round.tried))
         except OutOfBudget:
             self.rig.skip(f"some mutants for {names}", "the time limit")
         if not round.done:
@@ -134,9 +137,14 @@ class Campaign:
             return
         self._conclude(round, dead)
 
-    def _try(self, round: _Round, batch: Sequence[tuple[Mutant, Mutant]]) -> None:
-        """Some mutants on the old tests, those that they kill on the new ones, and survivors on all tests."""
-        trials = self._kill_old(round, batch)
+    def _try(
+        self, round: _Round, made: list[tuple[Mutant, Mutant]], size: int
+    ) -> list[tuple[Mutant, Mutant]]:
+        """Some mutants on the old tests, those that they kill on the new ones, and survivors on all tests.
+
+        Returns the mutants that are left.
+        """
+        trials, left = self._kill_old(round, made, size)
         round.killed += len(trials)
         self._kill_new(round, trials)
         for trial in trials:
@@ -152,6 +160,7 @@ class Campaign:
                 for label in open_labels:
                     round.lost[label] = (trial, sure)
                     round.open.discard(label)
+        return left
 
     def _mutants(self, ground: Ground, group: list[Pair], table: Table) -> list[tuple[Mutant, Mutant]]:
         """(mutant in the old tests' sources, the same in the new tests' sources)."""
@@ -172,8 +181,8 @@ class Campaign:
                 texts[path] = data.decode("utf-8")
             except UnicodeDecodeError:
                 continue
-            made += mutants.make(path, texts[path], numbers, words, MAX_MUTANTS)
-        made = _in_turns(made)[:MAX_MUTANTS]
+            made += mutants.make(path, texts[path], numbers, words, _MADE)
+        made = _in_turns(made)[:_MADE]
         if ground.old == ground.new:
             return [(mutant, mutant) for mutant in made]
         places = self._functions(ground.new)
@@ -197,21 +206,35 @@ class Campaign:
         text = (self.rig.trees[side].read(mutant.path) or b"").decode("utf-8")
         return {mutant.path: mutant.edit.apply(text).encode("utf-8")}
 
-    def _kill_old(self, round: _Round, batch: Sequence[tuple[Mutant, Mutant]]) -> list[Trial]:
-        """Mutants that an old form kills, the clearest kills first."""
+    def _kill_old(
+        self, round: _Round, made: list[tuple[Mutant, Mutant]], size: int
+    ) -> tuple[list[Trial], list[tuple[Mutant, Mutant]]]:
+        """(`size` mutants, those among them that an old form kills, the clearest kills first; the rest)."""
         trials: list[Trial] = []
         few = len(round.group) <= _FEW
-        for mutant, twin in batch:
+        left = list(made)
+        while left and size > 0:
+            mutant, twin = left.pop(0)
+            kind = round.kinds.get(mutant.site)
             covering = [p.before for p in round.group if few or _covers(round.old, p.before, mutant)]
             ids = [id for label in covering for id in round.old.cell(label).ids]
-            if not ids:
+            if not ids or (kind is not None and mutant.fits and kind not in mutant.fits):
                 continue
             killed = self._killed("before", round.ground.old, ids, mutant, round.old)
             self.count += 1
-            if killed and not all(_is_misfit(result, mutant) for result in killed.values()):
+            round.tried += 1
+            size -= 1
+            misfits = [result for result in (killed or {}).values() if _is_misfit(result, mutant)]
+            if misfits:
+                told = mutants.kind_told(misfits[0].message or "")
+                if told is not None and mutant.fits:
+                    round.kinds[mutant.site] = told
+            elif mutant.fits and mutant.site not in round.kinds:
+                round.kinds[mutant.site] = mutant.fits[0]
+            if killed and len(misfits) < len(killed):
                 trials.append(Trial(mutant, twin, killed))
         trials.sort(key=lambda trial: not _by_assertion(trial.killers))
-        return trials
+        return trials, left
 
     def _kill_new(self, round: _Round, trials: list[Trial]) -> None:
         for trial in trials:

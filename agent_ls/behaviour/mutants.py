@@ -30,15 +30,32 @@ _PER_LINE = 6
 """So many edits of the repair engine's operators for one statement."""
 
 _CHANGES: dict[str, tuple[str, ...]] = {
-    "num": ("{} + 1", "{} * 1001 / 1000", "{} * 100001 / 100000", "0", "None"),
+    "num": ("{} + 1", "{} * 1001 / 1000", "{} * 100001 / 100000", "0"),
     "bool": ("not {}", "None"),
-    "str": ('{} + "?"', "{}.swapcase()", "{}[:-1]", '{}.replace(" ", "")', "None"),
+    "str": ('{} + "?"', "{}.swapcase()", "{}[:-1]", '{}.replace(" ", "")'),
     "list": ("{}[::-1]", "{}[:-1]", "None"),
     "dict": ("dict(list({}.items())[:-1])", "None"),
     "set": ("{} - set(list({})[:1])", "None"),
     "none": ("0",),
-    "": ("None", "not {}", "{} + 1", '{} + "?"', "{}[::-1]", "{} * 1001 / 1000", "{}[:-1]"),
-}
+    "": ("{} + 1", '{} + "?"', "{}[::-1]", "dict(list({}.items())[:-1])", "not {}", "{}[:-1]",
+         "{} * 1001 / 1000", '{}.swapcase()', "None"),
+}  # fmt: skip
+_FITS: dict[str, tuple[str, ...]] = {
+    "{} + 1": ("num", "bool"), "{} * 1001 / 1000": ("num",), "{} * 100001 / 100000": ("num",),
+    '{} + "?"': ("str",), "{}.swapcase()": ("str",), '{}.replace(" ", "")': ("str",),
+    "{}[::-1]": ("list", "str"), "{}[:-1]": ("list", "str"), "dict(list({}.items())[:-1])": ("dict",),
+    "{} - set(list({})[:1])": ("set",),
+}  # fmt: skip
+"""Kinds of values on which a change is an operation at all."""
+_TYPES = {
+    "str": "str", "list": "list", "tuple": "list", "dict": "dict", "OrderedDict": "dict", "int": "num",
+    "float": "num", "bool": "bool", "Decimal": "num", "decimal.Decimal": "num", "Fraction": "num",
+    "NoneType": "none", "set": "set", "frozenset": "set",
+}  # fmt: skip
+_TOLD = re.compile(
+    r"can only concatenate ([\w.]+) |unsupported operand type\(s\) for [^:]+: '([\w.]+)' and"
+    r"|'([\w.]+)' object (?:is not subscriptable|has no attribute)"
+)
 _ANNOTATIONS = {
     "int": "num", "float": "num", "Decimal": "num", "complex": "num", "bool": "bool", "str": "str",
     "list": "list", "List": "list", "tuple": "list", "Tuple": "list", "Sequence": "list", "dict": "dict",
@@ -48,13 +65,22 @@ _ANNOTATIONS = {
 
 @frozen
 class Mutant:
-    """One edit of one file. `before` and `after` are the changed lines, for people."""
+    """One edit of one file. `before` and `after` are the changed lines, for people.
+
+    `fits` are the kinds of values that it is meant for; empty for any.
+    """
 
     path: str
     edit: Edit
     before: str
     after: str
     weight: float
+    fits: tuple[str, ...] = ()
+
+    @property
+    def site(self) -> tuple[str, int, int]:
+        """The place of the value that it changes."""
+        return self.path, self.edit.start_offset, self.edit.end_offset
 
     @property
     def line(self) -> int:
@@ -92,7 +118,9 @@ def make(path: str, text: str, lines: Collection[int], words: Collection[str], l
         turn = turns[key] = turns.get(key, -1) + 1
         named = function.name in words
         before, after = _lines_of(text, edit)
-        ranked.append(_Ranked(Mutant(path, edit, before, after, 2.0 if named else 1.0), turn))
+        fits = _FITS.get(edit.description, ())
+        weight = 2.0 if named else 1.0
+        ranked.append(_Ranked(Mutant(path, edit, before, after, weight, fits), turn))
     ranked.sort(key=lambda item: (item.turn / item.mutant.weight, -item.mutant.weight, item.mutant.line))
     return [item.mutant for item in ranked[:limit]]
 
@@ -203,12 +231,18 @@ def _changes(source: Source, node: ast.stmt, value: ast.expr, kind: str) -> Iter
         if new != text:
             parent = source.parents.get(value)
             inside = not isinstance(parent, ast.stmt) and new not in ("None", "0")
-            yield _edit(source, node, value, f"({new})" if inside else new)
+            yield _edit(source, node, value, f"({new})" if inside else new, pattern)
 
 
-def _edit(source: Source, node: ast.stmt, value: ast.expr, new: str) -> Edit:
+def _edit(source: Source, node: ast.stmt, value: ast.expr, new: str, pattern: str = "") -> Edit:
     start, end = source.span(value)
-    return Edit(node.lineno, start, end, new, "observe", "another value", 1.0)
+    return Edit(node.lineno, start, end, new, "observe", pattern, 1.0)
+
+
+def kind_told(message: str) -> str | None:
+    """The kind of a value, from the error of an operation that it does not have; None if it does not say."""
+    match = _TOLD.search(message)
+    return _TYPES.get(next(filter(None, match.groups())), "other") if match else None
 
 
 def _lines_of(text: str, edit: Edit) -> tuple[str, str]:
@@ -254,7 +288,7 @@ def carried_over(mutant: Mutant, old: str, places: Mapping[str, list[tuple[str, 
         mutant.edit.description,
         mutant.edit.prior,
     )
-    return Mutant(path, edit, mutant.before, mutant.after, mutant.weight)
+    return Mutant(path, edit, mutant.before, mutant.after, mutant.weight, mutant.fits)
 
 
 def functions_of(path: str, text: str) -> Iterator[tuple[str, tuple[str, str, int]]]:
