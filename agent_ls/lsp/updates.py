@@ -96,7 +96,7 @@ class Teller:
             counts[_CLASS.get(str(test["outcome"]), "passed")] += 1
         stage = str(data["stage"])
         failing = [test for test in tests if test["outcome"] in ("failed", "error")]
-        said = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number) or "no test ran"
+        said = counts_line(counts)
         if run["outcome"] == "env_broken":
             said = f"the tests can't be run: {run.get('problem') or ''}"
         self.line = f"{_STAGES.get(stage, stage)}: {said}"
@@ -132,8 +132,8 @@ class Teller:
         ]
 
     def _progress(self, data: Mapping[str, Any]) -> list[Update]:
-        made = f"{data['best_fixed']} of {data['asked']} fixed" if data["asked"] else str(data["reason"])
-        return self._state(made, failuresInARow=data["failures_in_a_row"])
+        fixed = f"{data['best_fixed']} of {data['asked']} fixed" if data["asked"] else self.line
+        return self._state(fixed, failuresInARow=data["failures_in_a_row"])
 
     def _model_call(self, data: Mapping[str, Any]) -> list[Update]:
         return self._state(f"waiting for the model (call {data['n']})")
@@ -184,6 +184,16 @@ class Teller:
 
     def _session_resumed(self, data: Mapping[str, Any]) -> list[Update]:
         return self._state("going on from the best state so far", resumed=data["of"])
+
+
+def counts_line(counts: Mapping[str, int]) -> str:
+    """214 passed, 3 failed, 1 error: only what there is."""
+    shown = [
+        f"{number:,} {'error' if name == 'errors' and number == 1 else name}"
+        for name, number in counts.items()
+        if number
+    ]
+    return ", ".join(shown) or "no test ran"
 
 
 def finished(report: Mapping[str, Any]) -> Update:

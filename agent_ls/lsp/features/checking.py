@@ -15,6 +15,7 @@ from agent_ls.lsp.protocol import WORK_DONE_TOKEN
 from agent_ls.lsp.runs import Run
 from agent_ls.lsp.server import Server
 from agent_ls.lsp.unsaved import unsaved
+from agent_ls.lsp.updates import counts_line
 
 if TYPE_CHECKING:
     from agent_ls.testing.results import TestResult
@@ -60,7 +61,7 @@ async def run_tests(
         tests = [asdict(test) for test in done.tests]
         server.soon(lambda: diagnostics.tests_ran(repo.root, tests, whole=not ids))
         verdict = {"passed": "passed", "env_broken": "env_broken"}.get(done.outcome, "failed")
-        said = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number) or "no test ran"
+        said = counts_line(counts)
         if done.outcome == "env_broken":
             said = f"the tests can't be run: {done.problem}. {done.remedy or ''}"
         return TestReport(
