@@ -75,7 +75,7 @@ class Teller:
 
     def _phase(self, data: Mapping[str, Any]) -> list[Update]:
         self.percent = None
-        return self._state(str(data["text"]))
+        return self._state(data["text"]) if isinstance(data["text"], str) else []
 
     def _note(self, data: Mapping[str, Any]) -> list[Update]:
         if data["level"] != "warning":
