@@ -356,7 +356,8 @@ class Campaign:
 
 
 def _covers(table: Table, label: str, mutant: Mutant) -> bool:
-    return mutant.line in table.coverage.get(label, {}).get(mutant.path, ())
+    lines = table.coverage.get(label, {}).get(mutant.path, ())
+    return bool(lines) if mutant.at_import else mutant.line in lines
 
 
 def _by_assertion(killers: dict[str, TestResult]) -> bool:

@@ -63,11 +63,19 @@ _ANNOTATIONS = {
 }  # fmt: skip
 
 
+_TIGHT = (
+    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Set, ast.JoinedStr,
+    ast.ListComp, ast.DictComp, ast.SetComp,
+)  # fmt: skip
+"""Expressions that need no parentheses to be an operand."""
+
+
 @frozen
 class Mutant:
     """One edit of one file. `before` and `after` are the changed lines, for people.
 
-    `fits` are the kinds of values that it is meant for; empty for any.
+    `fits` are the kinds of values that it is meant for; empty for any. `at_import`: the line is executed when
+    the module is imported, not by a test.
     """
 
     path: str
@@ -76,6 +84,7 @@ class Mutant:
     after: str
     weight: float
     fits: tuple[str, ...] = ()
+    at_import: bool = False
 
     @property
     def site(self) -> tuple[str, int, int]:
@@ -102,27 +111,45 @@ def make(path: str, text: str, lines: Collection[int], words: Collection[str], l
     try:
         source = Source(text)
         checker = Checker(source)
-        engine = candidates(source, set(lines), Ingredients())
+        constants = _constants(source, lines)
+        wanted = {*lines, *constants}
+        engine = candidates(source, wanted, Ingredients())
     except (SyntaxError, ValueError, RecursionError):
         return []
     ranked: list[_Ranked] = []
     turns: dict[tuple[int, str], int] = {}
-    found = [*observable(source, set(lines)), *_engine(engine)]
+    found = [*observable(source, wanted), *_engine(engine)]
     for edit in found:
         if checker.accepts(edit) is None:
             continue
         function = source.function_at(edit.line)
-        if function is None:
+        if function is None and edit.line not in constants:
             continue
         key = (edit.line, "seen" if edit.operator.startswith("observe") else "engine")
         turn = turns[key] = turns.get(key, -1) + 1
-        named = function.name in words
+        named = function is not None and function.name in words
         before, after = _lines_of(text, edit)
         fits = _FITS.get(edit.description, ())
         weight = 2.0 if named else 1.0
-        ranked.append(_Ranked(Mutant(path, edit, before, after, weight, fits), turn))
+        ranked.append(_Ranked(Mutant(path, edit, before, after, weight, fits, function is None), turn))
     ranked.sort(key=lambda item: (item.turn / item.mutant.weight, -item.mutant.weight, item.mutant.line))
     return [item.mutant for item in ranked[:limit]]
+
+
+def _constants(source: Source, lines: Collection[int]) -> set[int]:
+    """Lines of module-level values whose names the statements on `lines` use."""
+    used = {
+        node.id
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.lineno in lines
+    }
+    found: set[int] = set()
+    for node in source.tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+        if any(isinstance(target, ast.Name) and target.id in used for target in targets):
+            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return found
 
 
 def _engine(edits: list[Edit]) -> Iterator[Edit]:
@@ -172,12 +199,26 @@ def _sites(source: Source, node: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
         elif isinstance(value, ast.Call):
             for argument in _arguments(value):
                 yield argument, _kind(argument, function)
+    elif isinstance(node, ast.For):
+        yield node.iter, _kind(node.iter, function)
     elif (
         isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
         and node.value is not None
         and not isinstance(node.value, ast.Lambda)
     ):
         yield node.value, _kind(node.value, function)
+        if function is None:
+            for part in _literals(node.value):
+                yield part, _kind(part, function)
+
+
+def _literals(value: ast.expr) -> list[ast.expr]:
+    """The values that a table holds."""
+    if isinstance(value, ast.Dict):
+        return [part for item in value.values for part in (_literals(item) or [item])][:12]
+    if isinstance(value, ast.List | ast.Tuple | ast.Set):
+        return [part for item in value.elts for part in (_literals(item) or [item])][:12]
+    return []
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:
@@ -223,9 +264,11 @@ def _of_annotation(node: ast.expr) -> str:
 
 def _changes(source: Source, node: ast.stmt, value: ast.expr, kind: str) -> Iterator[Edit]:
     text = source.get(value)
-    if kind not in _CHANGES or "\n" in text:
+    if kind not in _CHANGES or text in ("[]", "{}", "()", "''", '""'):
         return
-    held = text if isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript) else f"({text})"
+    if "\n" in text:
+        text = f"({text})"
+    held = text if isinstance(value, _TIGHT) else f"({text})"
     for pattern in _CHANGES[kind]:
         new = pattern.format(*[held] * pattern.count("{}"))
         if new != text:
