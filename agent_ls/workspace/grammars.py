@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import import_module
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
-
-from attrs import frozen
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tree_sitter import Language as Grammar
 
 
-@frozen
-class Language:
+class Language(NamedTuple):
     """`grammar` is (module, function); files belong to it by `suffixes` or whole `names`, in lower case."""
 
     grammar: tuple[str, str]
@@ -54,8 +49,11 @@ _BY_NAME = {file: name for name, language in LANGUAGES.items() for file in langu
 
 def language_of(name: str) -> str | None:
     """The language that a file's name (or path) stands for, or None when we don't parse it."""
-    path = PurePosixPath(name)
-    return _BY_SUFFIX.get(path.suffix.casefold()) or _BY_NAME.get(path.name.casefold())
+    name = name[name.rfind("/") + 1 :]
+    dot = name.rfind(".")
+    # As PurePath.suffix has it: ".py" is a name without a suffix.
+    found = _BY_SUFFIX.get(name[dot:].casefold()) if dot > 0 else None
+    return found or _BY_NAME.get(name.casefold())
 
 
 _CPP = re.compile(
@@ -77,6 +75,8 @@ def refined(language: str | None, source: bytes) -> str | None:
 @cache
 def grammar(language: str) -> Grammar:
     """The compiled grammar of one of LANGUAGES, loaded when first asked for. Raises KeyError for others."""
+    from importlib import import_module
+
     from tree_sitter import Language as Compiled
 
     module, function = LANGUAGES[language].grammar

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tags_kit import CASES, rendered, sources
@@ -222,7 +221,7 @@ def test_searching_scope_by_scope_misses_nothing(source: str) -> None:
     assert not root.has_error
     queries = tag_queries("python")
     scoped = _search(queries, root, data)
-    full = _search(evolve(queries, nested=False), root, data)
+    full = _search(queries._replace(nested=False), root, data)
     assert sorted(scoped[1]) == sorted(full[1])
     assert (
         _definitions("python", queries, sorted(scoped[0]), data, False)[0]

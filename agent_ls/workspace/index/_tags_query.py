@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
-from typing import TYPE_CHECKING
-
-from attrs import field, frozen
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_ls.workspace.grammars import grammar
 
@@ -18,8 +16,7 @@ IMPORT, OUTER, SCOPE, CONTAINER, CLOSURE = "import", "outer", "scope", "containe
 """What a pattern of the definitions' query finds besides definitions (whose patterns are named by kind)."""
 
 
-@frozen
-class TagQueries:
+class TagQueries(NamedTuple):
     """A language's compiled queries. `kinds` names what each pattern of `definitions` finds: a kind of
     symbol, or one of IMPORT, OUTER, SCOPE, CONTAINER, CLOSURE; `captures` is the name of each pattern's
     outermost capture, and `plain` tells those that capture nothing else but @name and @body. `nested` (the
@@ -32,7 +29,7 @@ class TagQueries:
     plain: tuple[bool, ...]
     references: Query | None
     nested: bool
-    refused: tuple[str, ...] = field(default=())
+    refused: tuple[str, ...] = ()
 
 
 @cache
@@ -94,7 +91,7 @@ def _compile(language: Language, patterns: list[str], refused: list[str]) -> Que
 
 def _patterns(language: str) -> list[str]:
     """The patterns of a language's file, those of the files that it inherits first."""
-    path = resources.files("agent_ls.workspace") / "queries" / f"{language}.scm"
+    path = Path(__file__).parent.parent / "queries" / f"{language}.scm"
     if not path.is_file():
         return []
     text = path.read_text("utf-8")

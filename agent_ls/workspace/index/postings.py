@@ -36,32 +36,39 @@ class Chunk(NamedTuple):
 def encode(postings: Mapping[bytes, Sequence[int]]) -> list[Chunk]:
     """The chunks for terms (without newlines) and the numbers of the documents they stand in."""
     terms = sorted(postings)
+    # Looked up once each, since every look-up of many misses the processor's cache.
+    lists = [postings[term] for term in terms]
+    counts = list(map(len, lists))
     chunks = []
     start = held = 0
-    for place, term in enumerate(terms):
-        held += len(postings[term])
+    for place, number in enumerate(counts):
+        held += number
         if place - start + 1 >= _TERMS or held > _POSTINGS:
-            chunks.append(_chunk(terms[start : place + 1], postings))
-            start, held = place + 1, 0
+            end = place + 1
+            chunks.append(_chunk(terms[start:end], counts[start:end], lists[start:end]))
+            start, held = end, 0
     if start < len(terms):
-        chunks.append(_chunk(terms[start:], postings))
+        chunks.append(_chunk(terms[start:], counts[start:], lists[start:]))
     return chunks
 
 
-def _chunk(terms: list[bytes], postings: Mapping[bytes, Sequence[int]]) -> Chunk:
-    lists = [postings[term] for term in terms]
-    numbers = array("I", chain.from_iterable(lists))
+def _chunk(terms: list[bytes], counts: list[int], lists: list[Sequence[int]]) -> Chunk:
+    numbers = list(chain.from_iterable(lists))
     return Chunk(
         terms[0],
         zlib.compress(b"\n".join(terms), _LEVEL),
-        zlib.compress(_packed(array("I", map(len, lists))) + _packed(numbers), _LEVEL),
+        zlib.compress(_packed(counts) + _packed(numbers), _LEVEL),
     )
 
 
-def _packed(numbers: array[int]) -> bytes:
+def _packed(numbers: Sequence[int]) -> bytes:
     """Numbers as bytes, least first, two bytes each where all fit; preceded by their count and width."""
-    code = "H" if not numbers or max(numbers) < 65536 else "I"
-    body = array(code, numbers)
+    code = "H"
+    try:
+        body = array(code, numbers)
+    except OverflowError:
+        code = "I"
+        body = array(code, numbers)
     if sys.byteorder == "big":
         body.byteswap()
     return len(numbers).to_bytes(4, "little") + code.encode() + body.tobytes()
@@ -79,7 +86,7 @@ def _unpacked(data: bytes, start: int) -> tuple[array[int], int]:
 
 def pack_documents(ids: Iterable[int]) -> bytes:
     """The documents of a segment: their place is their number in the segment."""
-    return zlib.compress(_packed(array("I", ids)), _LEVEL)
+    return zlib.compress(_packed(list(ids)), _LEVEL)
 
 
 def unpack_documents(data: bytes) -> array[int]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from fnmatch import translate
+from collections.abc import Callable
+from functools import cache
 from typing import Literal
-
-from agent_ls.workspace._grep import BOMS
-from agent_ls.workspace.paths import _SECRET_NAMES, TEMPORARY_PREFIX, is_secret_path
 
 Role = Literal["source", "generated", "minified", "vendored"]
 
@@ -51,16 +49,27 @@ _VENDORED = re.compile(
     r"(?:^|/)(?:vendor|vendored|_vendor|node_modules|third[_-]party|3rd[_-]?party|bower_components|site-packages"
     r"|jspm_packages|\.?venv|\.yarn|Pods|Carthage|Godeps)/",
 )
-_MAY_BE_SECRET = re.compile(
-    r"(?:^|.*/)(?:\.(?:aws|ssh|gnupg|azure|kube|docker|config)/.*|(?:credential|secret)s?[^/]*|(?:"
-    + "|".join(translate(pattern).replace(".*", "[^/]*") for pattern in _SECRET_NAMES)
-    + r"))\Z",
-    re.IGNORECASE | re.DOTALL,
-)
+
+
+@cache
+def _secrets() -> tuple[Callable[[str], object], Callable[[str], bool], str]:
+    """A quick look at a path that may be secret, a thorough one, and the prefix of temporary files."""
+    from fnmatch import translate
+
+    from agent_ls.workspace.paths import _SECRET_NAMES, TEMPORARY_PREFIX, is_secret_path
+
+    quick = re.compile(
+        r"(?:^|.*/)(?:\.(?:aws|ssh|gnupg|azure|kube|docker|config)/.*|(?:credential|secret)s?[^/]*|(?:"
+        + "|".join(translate(pattern).replace(".*", "[^/]*") for pattern in _SECRET_NAMES)
+        + r"))\Z",
+        re.IGNORECASE | re.DOTALL,
+    )
+    return quick.match, is_secret_path, TEMPORARY_PREFIX
 
 
 def refused_name(path: str) -> str | None:
     """Why a file is left out by its name alone, or None (`is_secret_path`, quick for those that aren't)."""
+    may_be_secret, is_secret_path, prefix = _secrets()
     if not path.isascii():
         try:
             path.encode("utf-8")
@@ -68,16 +77,20 @@ def refused_name(path: str) -> str | None:
             return NOT_UTF8
         if is_secret_path(path):
             return SECRET
-    elif _MAY_BE_SECRET.match(path) and is_secret_path(path):
+    elif may_be_secret(path) and is_secret_path(path):
         return SECRET
-    if TEMPORARY_PREFIX in path and path.rsplit("/", 1)[-1].startswith(TEMPORARY_PREFIX):
+    if prefix in path and path.rsplit("/", 1)[-1].startswith(prefix):
         return NOT_REGULAR
     return None
 
 
 def is_binary(data: bytes) -> bool:
     """Is it no text: a NUL near the start, unless a byte order mark says UTF-16 or UTF-32?"""
-    return b"\0" in data[:_HEAD] and not data.startswith(BOMS)
+    if b"\0" not in data[:_HEAD]:
+        return False
+    from agent_ls.workspace._grep import BOMS
+
+    return not data.startswith(BOMS)
 
 
 def is_generated(data: bytes) -> bool:

@@ -42,10 +42,11 @@ from agent_ls.workspace.index._tags_text import (
     shape,
     signature,
 )
-from agent_ls.workspace.index.records import Definition, FileTags, Import, Reference, ReferenceKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
+
+    from agent_ls.workspace.index.records import FileTags, Reference, ReferenceKind
 
 DefinitionRow = tuple[str, str, int, int, int, int, str | None, str, str]
 """The fields of a Definition, in order."""
@@ -68,6 +69,8 @@ def parse_bytes(language: str, source: bytes, old_tree: Tree | None = None) -> T
 def tags(language: str, source: bytes, *, tree: Tree | None = None, references: bool = True) -> FileTags:
     """Everything that `source` says. `tree` is its syntax tree where there is one already; it must come
     from these bytes. Raises KeyError for an unknown language."""
+    from agent_ls.workspace.index.records import Definition, FileTags, Import
+
     root = (parse_bytes(language, source) if tree is None else tree).root_node
     queries = tag_queries(language)
     read = python_definitions(source) if language == "python" else None
@@ -309,6 +312,8 @@ _KINDS: tuple[tuple[str, ReferenceKind], ...] = (
 def _references(queries: TagQueries, root: Node, source: bytes, names: set[int]) -> list[Reference]:
     """Names used, by place. A place that several patterns find has the kind of the most telling."""
     from tree_sitter import QueryCursor
+
+    from agent_ls.workspace.index.records import Reference
 
     if queries.references is None:
         return []

@@ -8,8 +8,6 @@ bytes can say that a file matches.
 
 from __future__ import annotations
 
-from agent_ls.workspace._grep import BOMS, decoded
-
 MAX_WORD = 128
 """Longest word remembered, in bytes; hashes in hexadecimal fit."""
 
@@ -35,6 +33,8 @@ def words_of(data: bytes) -> set[bytes]:
 
 
 def _utf8(data: bytes) -> bytes:
+    from agent_ls.workspace._grep import BOMS, decoded
+
     if not data.startswith(BOMS):
         if b"\0" in data[:8192]:
             return b""
