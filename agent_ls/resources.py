@@ -1,10 +1,10 @@
-"""Finds shipped folders (`tools`, `prompts`, `sample`) from a checkout, an editable install or a wheel."""
+"""Finds shipped folders (tools, prompts, sample, nvim) from a checkout, an editable install or a wheel."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-_CHECKOUT = {"tools": "tools", "prompts": "prompts", "sample": "examples/sample"}
+_CHECKOUT = {"tools": "tools", "prompts": "prompts", "sample": "examples/sample", "nvim": "editors/nvim"}
 
 
 def shipped(name: str) -> Path:

@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("sessions", "Show what a session did."),
     "clean": ("sessions", "Remove finished sessions."),
     "model": ("model", "List, install or serve local models."),
+    "nvim-plugin": ("nvim_plugin", "Print the plugin for Neovim."),
     "doctor": ("doctor", "Say what was found on this machine, and what to do about what is missing."),
 }
 
@@ -49,7 +50,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"agent_ls.cli.commands.{COMMANDS[cmd_name][0]}")
-        command = getattr(module, cmd_name)
+        command = getattr(module, cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 

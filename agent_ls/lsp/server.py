@@ -63,6 +63,11 @@ class Server(LanguageServer):
         protocol.exited = self._exit
 
     @property
+    def can_answer(self) -> bool:
+        """Can a person type an answer to a question in this client?"""
+        return bool(self.experimental.get("answers") or self.experimental.get("requestPermission"))
+
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
         assert self._loop is not None
         return self._loop

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 from pygls.exceptions import JsonRpcInvalidParams
 
-from agent_ls.errors import AgentLsError, UsageError
+from agent_ls.errors import AgentLsError, Cancelled, UsageError
 from agent_ls.lsp.documents import path_of
 from agent_ls.lsp.features import checking, review
 from agent_ls.lsp.features.diagnostics import Diagnostics
@@ -95,14 +95,25 @@ async def start(server: Server, streams: Streams, arguments: _Arguments) -> dict
     if kind == "refactor":
         overrides.setdefault("permission", "refactor")
     documents = list(server.documents)
-    branch, title = await server.work(_reserve, folder, str(kind), target)
+    place = target if kind == "refactor" and isinstance(target, Mapping) else {"instruction": "said"}
+    branch: str | None = None
+    if not place.get("instruction") and server.can_answer:
+        title = f"Refactor {place.get('path')}:{place.get('line', 1)}"
+    else:
+        branch, title = await server.work(_reserve, folder, str(kind), target)
 
     def work(run: Run) -> Report:
         from agent_ls.agent.api import fix
 
+        wanted = target
+        if branch is None:
+            instruction = run.ask("How shall this be refactored?")
+            if not instruction:
+                raise Cancelled
+            wanted = {**place, "instruction": instruction}
         repo = folder.repository()
         settings = folder.settings(overrides)
-        task = make_task(str(kind), target, repo, run.cancel)
+        task = make_task(str(kind), wanted, repo, run.cancel)
         run.title = task.title
         if branch is not None:
             settings = evolve(settings, branch=branch)

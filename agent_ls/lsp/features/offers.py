@@ -59,7 +59,7 @@ async def _actions(server: Server, params: types.CodeActionParams) -> list[types
                 )
             )
     empty = params.range.start == params.range.end
-    if not empty and _asked(wanted, types.CodeActionKind.Refactor) and server.experimental:
+    if not empty and _asked(wanted, types.CodeActionKind.Refactor) and server.can_answer:
         found.append(
             types.CodeAction(
                 title="Refactor with agent…",
