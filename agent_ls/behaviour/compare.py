@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from agent_ls.behaviour import canary, suite
 from agent_ls.behaviour.bench import Bench
 from agent_ls.behaviour.edited import reach, users_of
-from agent_ls.behaviour.killing import Campaign
+from agent_ls.behaviour.killing import MAX_MUTANTS, Campaign
 from agent_ls.behaviour.matrix import Matrix, Pair, judge_gone, judge_pair
 from agent_ls.behaviour.model import Behaviour, Layer
 from agent_ls.behaviour.rig import OutOfBudget, Rig
@@ -29,6 +29,7 @@ def compare(
     budget_s: float = BUDGET_S,
     cancel: CancelToken | None = None,
     ids: Sequence[str] | None = None,
+    max_mutants: int = MAX_MUTANTS,
     say: Callable[[str], None] = lambda text: None,
 ) -> Behaviour:
     """What running says about the change from `before` to `after`.
@@ -37,6 +38,7 @@ def compare(
         bench: a place that lays out mixtures of these two trees; it is closed by whoever made it.
         budget_s: seconds for all runs together; what did not fit is in `not_checked`.
         ids: only these tests (ids of either tree); None: those that the change can reach.
+        max_mutants: so many for tests that share their sources; 0 for none.
         say: hears what is being done, one short line at a time.
 
     Raises Cancelled; nothing else for what the tests do.
@@ -63,7 +65,7 @@ def compare(
             ran = found is not None
             findings += found or []
         else:
-            checking = _Python(rig, sides, ids)
+            checking = _Python(rig, sides, ids, max_mutants)
             try:
                 ran = checking.run()
             finally:
@@ -81,10 +83,11 @@ def compare(
 class _Python:
     """The steps for tests of pytest and unittest."""
 
-    def __init__(self, rig: Rig, sides: Sides, ids: Sequence[str] | None) -> None:
+    def __init__(self, rig: Rig, sides: Sides, ids: Sequence[str] | None, max_mutants: int) -> None:
         self.rig = rig
         self.sides = sides
         self.ids = ids
+        self.max_mutants = max_mutants
         self.findings: list[Finding] = []
         self.equal: set[str] = set()
         self.count = 0
@@ -104,9 +107,11 @@ class _Python:
             self._judge(matrix, pairs, gone)
         if any(pair.edited for pair in pairs) or gone:
             rig.bench.warm()
-        if self.ids is None or pairs or gone:
+        # a test module by itself can't force outcomes; what it patches shows in its mutants
+        shared = any(not is_test_module(path) for path in sides.tests) or sides.sources
+        if shared and (self.ids is None or pairs or gone):
             self.findings += canary.check(rig, self._modules(matrix))
-        campaign = Campaign(rig, matrix)
+        campaign = Campaign(rig, matrix, self.max_mutants)
         try:
             told = {name for finding in self.findings for name in finding.tests}
             campaign.run(

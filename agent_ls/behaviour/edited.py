@@ -41,6 +41,16 @@ class Reach:
     """Tests of the new tree by label, those that are gone as they were in the old one."""
     _forms: dict[tuple[str, str], tuple[dict[str, str], str]] = field(factory=dict)
 
+    def whole(self, side: str) -> bool:
+        """Do the files to run hold all the tests that there are?"""
+        files = self.files[side]
+        if files is None:
+            return True
+        world = self.before if side == "before" else self.after
+        folders = tuple(f"{path}/" for path in files if not path.endswith(".py"))
+        modules = (path for path in world.all_paths if is_test_module(path))
+        return all(path in files or path.startswith(folders) for path in modules)
+
     def edited(self, old: str, new: str) -> bool:
         """Did the test's own text, or something that it uses, change?"""
         paths = (old.partition("::")[0], new.partition("::")[0])

@@ -82,6 +82,7 @@ class Campaign:
 
     rig: Rig
     matrix: Matrix
+    limit: int = MAX_MUTANTS
     findings: list[Finding] = field(factory=list)
     equal: set[str] = field(factory=set)
     count: int = 0
@@ -104,13 +105,23 @@ class Campaign:
             self._group(ground, group, dead)
 
     def _ground(self, pair: Pair, *, gone: bool) -> Ground | None:
-        sides: list[Side] = ["after"] if self.matrix.same else ["after", "before"]
+        """Where both forms pass; for a deleted test, where it passes and the new tests can be run.
+
+        A test whose names are gone from the new sources is compared there only by functions that are still
+        to be found: what was removed needs no test.
+        """
+        same = self.matrix.same
+        if gone:
+            if pair.old["after"].state == "passes":
+                return Ground("after", "after")
+            moved = pair.old["after"].state == "unusable" and pair.old["before"].state == "passes"
+            return Ground("before", "after") if moved and not same else None
+        sides: tuple[Side, ...] = ("after",) if same else ("after", "before")
         for side in sides:
-            usable = self.matrix.table("after", side) is not None
-            if pair.old[side].state == "passes" and (pair.new[side].state == "passes" or (gone and usable)):
+            if pair.old[side].state == "passes" and pair.new[side].state == "passes":
                 return Ground(side, side)
-        own = pair.old["before"].state == "passes" and (pair.new["after"].state == "passes" or gone)
-        return Ground("before", "after") if own and not self.matrix.same else None
+        own = pair.old["before"].state == "passes" and pair.new["after"].state == "passes"
+        return Ground("before", "after") if own and not same else None
 
     # -- one group
 
@@ -126,8 +137,8 @@ class Campaign:
         self.rig.say(f"up to {len(made)} mutants for {len(group)} edited or deleted tests")
         round = _Round(ground, group, old, new)
         try:
-            while made and round.open and round.tried < MAX_MUTANTS:
-                made = self._try(round, made, min(BATCH, MAX_MUTANTS - round.tried))
+            while made and round.open and round.tried < self.limit:
+                made = self._try(round, made, min(BATCH, self.limit - round.tried))
         except OutOfBudget:
             self.rig.skip(f"some mutants for {names}", "the time limit")
         if not round.done:
@@ -313,7 +324,7 @@ class Campaign:
 
     def _whole_suite(self, side: Side) -> Table | None:
         """All new tests on unchanged sources."""
-        if self.matrix.reach.files["after"] is None:
+        if self.matrix.reach.whole("after"):
             return self.matrix.table("after", side)
         if side not in self._whole:
             self._whole[side] = None

@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 
 from agent_ls.behaviour.bench import Side
 from agent_ls.behaviour.edited import Reach
-from agent_ls.behaviour.rig import Cell, Rig, Table, stopped, telling
+from agent_ls.behaviour.rig import Cell, Rig, Table, nothing_collected, stopped, telling
 from agent_ls.guard.protected import Finding
 
 _NAMES = {"before": "old", "after": "new"}
@@ -56,6 +56,8 @@ class Matrix:
             self.rig.say(f"{_NAMES[tests]} tests, {_NAMES[sources]} sources")
             table = self.rig.table(tests, sources, ids, trace=True)
             why = stopped(table.run)
+            if nothing_collected(table.run):
+                why = None  # that is an answer: what there was is no longer run
             if why is not None and not (table.broken and tests != sources):
                 self.rig.skip(f"the {_NAMES[tests]} tests on the {_NAMES[sources]} sources", why)
                 if not table.run.tests:
@@ -92,9 +94,8 @@ class Matrix:
                 self.cells("after", partner),
                 self.reach.edited(label, partner),
             )
-            if label in self.reach.deleted and partner not in new:
-                gone.append(pair)
-            elif partner in new or label in self.reach.partners or pair.new["after"].state == "unusable":
+            there = partner in new or label in self.reach.partners or pair.new["after"].state == "unusable"
+            if there or (label not in self.reach.deleted and _is_there(partner, self)):
                 both.append(pair)
             else:
                 gone.append(pair)

@@ -64,8 +64,8 @@ _ANNOTATIONS = {
 
 
 _TIGHT = (
-    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Set, ast.JoinedStr,
-    ast.ListComp, ast.DictComp, ast.SetComp,
+    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Set,
+    ast.JoinedStr, ast.ListComp, ast.DictComp, ast.SetComp,
 )  # fmt: skip
 """Expressions that need no parentheses to be an operand."""
 

@@ -13,7 +13,6 @@ from agent_ls.behaviour.model import NotChecked
 from agent_ls.cancel import CancelToken
 from agent_ls.guard.trees import Tree
 from agent_ls.testing._records import Coverage
-from agent_ls.testing.ids import file_of, matches
 from agent_ls.testing.results import Outcome, TestResult, TestRun
 from agent_ls.workspace.paths import is_test_path
 
@@ -208,4 +207,14 @@ def stopped(run: TestRun) -> str | None:
     return None
 
 
-__all__ = ["Cell", "OutOfBudget", "Rig", "Table", "cell_of", "file_of", "matches", "stopped", "telling"]
+def nothing_collected(run: TestRun) -> bool:
+    """Did the runner work and find no test at all?"""
+    problem = run.problem or ""
+    return (
+        run.outcome == "env_broken"
+        and not run.tests
+        and problem.startswith(("no tests were collected", "no such tests"))
+    )
+
+
+__all__ = ["Cell", "OutOfBudget", "Rig", "Table", "cell_of", "nothing_collected", "stopped", "telling"]
