@@ -6,10 +6,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from agent_ls.guard.checks import Check, canon, pieces, shape
-from agent_ls.guard.strength import Loss, loss
+from agent_ls.guard.losses import Loss, short
+from agent_ls.guard.strength import loss
 from agent_ls.guard.syntax import Expr, literals
 
 MAX_PAIRS = 60_000
@@ -31,6 +32,8 @@ class Pool:
 
     keys: Counter[tuple[str, str]]
     subjects: frozenset[str] = frozenset()
+    fresh: tuple[Check, ...] = ()
+    """Checks that are new in the pool."""
 
     @classmethod
     def of(cls, checks: Sequence[Check], without: Sequence[Check] = ()) -> Pool:
@@ -47,12 +50,38 @@ class Pool:
         fresh = frozenset(
             c.subject.text for c in checks if c.rank and c.key not in known and literals(c.subject)
         )
-        return cls(+found, fresh)
+        new = tuple(c for c in checks if c.rank and c.key not in known) if without else ()
+        return cls(+found, fresh, new)
+
+    def asked_again(self, check: Check) -> Check | None:
+        """A new check of the same inputs, put another way: the one with the same expectation, if any."""
+        inputs = _inputs_of(check)
+        if not inputs:
+            return None
+        found = None
+        for other in self.fresh:
+            if other.relation == check.relation and inputs <= _inputs_of(other):
+                same = other.expected is not None and check.expected is not None
+                if same and canon(other.expected) == canon(check.expected):  # type: ignore[arg-type]
+                    return other
+                found = found or other
+        return found
 
     def has(self, check: Check) -> bool:
         return check.key in self.keys or (
             bool(parts := pieces(check)) and all(self.has(part) for part in parts)
         )
+
+
+def _inputs_of(check: Check) -> Counter[str]:
+    """The values that a check's subject is made from, where they tell it from others."""
+    known: Counter[str] | None = check.__dict__.get("_inputs")
+    if known is None:
+        known = Counter(literals(check.subject))
+        telling = [text for text in known if len(text) > 4 or (text[:1] not in "'\"" and len(text) > 2)]
+        known = known if len(telling) >= 2 or any(len(text) > 10 for text in telling) else Counter()
+        check.__dict__["_inputs"] = known
+    return known
 
 
 def _all_keys(check: Check) -> list[tuple[str, str]]:
@@ -70,6 +99,7 @@ def align(old: Sequence[Check], new: Sequence[Check], pool: Pool, gone: Collecti
         gone: names of functions that the change removed from the source.
     """
     alive = [check for check in old if check.rank]
+    new = [_with_text(check, new) for check in new]
     left, right = _same(alive, list(new))
     if not left:
         return []
@@ -77,13 +107,42 @@ def align(old: Sequence[Check], new: Sequence[Check], pool: Pool, gone: Collecti
     left = [check for check in left if not own.has(check) or _worse_reach(check, new)]
     left = [check for check in left if not _implied(check, new)]
     pairs, left, right = _paired(left, right)
+    for one, two in pairs:  # the calls of a mock became the record of a fake
+        if one.relation == "called-with" and two.relation == "equal" and loss(one, two) is None:
+            left = [c for c in left if c.relation != "called-n" or canon(c.subject) != canon(one.subject)]
+    stronger = [two for one, two in pairs if two.rank and _strengthened(one, two)]
     changes = []
     for one, two in pairs:
         found = loss(one, two)
         if found is not None and not (pool.has(one) and not two.lost and two.relation != "nothing"):
             changes.append(Change(one, two, found))
-    changes += _missing(left, right, pool, gone)
+    for change in _missing(left, right, pool, gone):
+        swap = next((s for s in stronger if canon(s.subject) in canon(change.old.subject)), None)
+        if swap is not None and change.loss.severity == "block" and not change.old.row:
+            stronger.remove(swap)
+            text = f"{change.loss.message}; more is demanded of {short(swap.raw)}"
+            change = evolve(change, loss=Loss("assertion-replaced", "review", text))
+        changes.append(change)
     return changes
+
+
+def _strengthened(old: Check, new: Check) -> bool:
+    """Does the new check demand more of the same thing?"""
+    if old.relation == new.relation == "raises":
+        return bool(new.message) and not old.message
+    return new.rank > old.rank + 5 and loss(old, new) is None
+
+
+def _with_text(check: Check, beside: Sequence[Check]) -> Check:
+    """A check of an error, with the text that other assertions on the same error demand."""
+    if check.relation != "raises" or check.message:
+        return check
+    thrown = f"exception({check.subject.text})"
+    for other in beside:
+        text = other.expected if other.rank and other.relation in ("equal", "contains", "regex") else None
+        if text is not None and isinstance(text.value, str) and thrown in other.subject.text:
+            return evolve(check, message=text.text)
+    return check
 
 
 def _same(old: list[Check], new: list[Check]) -> tuple[list[Check], list[Check]]:
@@ -142,6 +201,8 @@ def _implied(check: Check, new: Sequence[Check]) -> bool:
                 return True
     if "exception(" in check.subject.text and check.expected is not None:
         return any(n.rank and n.relation == "raises" and check.expected.text in n.message for n in new)
+    if check.relation in ("called-n", "called-with", "called", "called-any") and _recorded(check, new):
+        return True
     if check.relation in ("equal", "raises", "called-with"):
         return False
     subjects = {canon(check.subject), canon(check.raw)}
@@ -164,6 +225,25 @@ def _implied(check: Check, new: Sequence[Check]) -> bool:
             )
         ):
             return check.relation != "type"
+    return False
+
+
+_RECORDS = re.compile(r"\.(?:call_args_list|mock_calls|method_calls|mock\.calls|calls|requests|sent)$")
+
+
+def _recorded(check: Check, new: Sequence[Check]) -> bool:
+    """Is the whole record of a double's calls compared with a list of as many?"""
+    target = canon(check.subject)
+    wanted = set(literals(check.expected)) if check.expected is not None else set()
+    for other in new:
+        if other.rank and other.relation == "equal" and other.expected is not None:
+            values = other.expected
+            if canon(other.subject).startswith(target) and _RECORDS.search(canon(other.subject)):
+                if check.relation == "called-n" and values.op == "list":
+                    number = check.expected.value if check.expected is not None else 1
+                    return len(values.args) == number
+                if wanted <= set(literals(values)):
+                    return True
     return False
 
 
@@ -215,11 +295,15 @@ def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[
     """Old assertions without a partner; `extra` are the new ones without."""
     found = []
     rest = [check for check in extra if check.rank]
+    recorded: set[str] = set()
+    """Doubles whose calls another assertion checks now."""
     for check in old:
-        if pool.has(check):
+        if pool.has(check) or (check.relation == "called-n" and canon(check.subject) in recorded):
             continue
         stand_in = next((n for n in rest if _stands_in(check, n)), None)
         if stand_in is not None:
+            if check.relation == "called-with":
+                recorded.add(canon(check.subject))
             rest.remove(stand_in)
             continue
         if _together(check, rest):
@@ -230,10 +314,15 @@ def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[
         if (called | named) & set(gone):
             words = ", ".join(sorted((called | named) & set(gone)))
             kind = Loss("assertion-deleted", "review", f"the assertion on {text} is gone, and so is {words}")
+        elif (again := pool.asked_again(check)) is not None:
+            same = again.expected is not None and check.expected is not None
+            if same and canon(again.expected) == canon(check.expected):  # type: ignore[arg-type]
+                continue
+            kind = Loss("expected-value-changed", "review", f"something else is expected of {text} now")
         elif check.subject.text in pool.subjects:
             kind = Loss("expected-value-changed", "review", f"something else is expected of {text} now")
-        elif any(n.rank >= check.rank for n in rest):
-            other = next(n for n in rest if n.rank >= check.rank)
+        elif any(_as_strong(n, check) for n in rest):
+            other = next(n for n in rest if _as_strong(n, check))
             rest.remove(other)
             kind = Loss(
                 "assertion-replaced",
@@ -246,6 +335,11 @@ def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[
             kind = Loss("assertion-deleted", "block", f"the assertion on {text} is gone")
         found.append(Change(check, None, kind))
     return found
+
+
+def _as_strong(new: Check, old: Check) -> bool:
+    """Does another assertion demand about as much, as surely?"""
+    return new.rank >= old.rank - 5 and len(new.conditions) <= len(old.conditions)
 
 
 def _together(old: Check, rest: Sequence[Check]) -> bool:

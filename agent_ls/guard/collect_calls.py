@@ -41,7 +41,9 @@ def _scope(
     seen: dict[str, Test],
 ) -> None:
     for stmt in stmts:
-        if stmt.kind == "expr":
+        if stmt.kind == "if" and stmt.body and all(inner.kind in ("stop", "return") for inner in stmt.body):
+            markers = [*markers, Marker("skip-if", f"not where {stmt.exprs[0].text}", stmt.line)]
+        elif stmt.kind == "expr":
             for expr in stmt.exprs:
                 _call(file, helpers, expr, groups, markers, env, seen, stmt)
         elif stmt.kind == "assign":
@@ -133,6 +135,9 @@ def _call(
             return
         _test(file, helpers, call, word, modifiers, table, body, label, groups, markers, env, seen, stmt)
         return
+    if body is not None and re.match(r"(?:before|after|around|setup|teardown)", word):
+        _hook(file, helpers, call, word, body, groups, env, seen)
+        return
     if word in _HOOKS and groups:
         return
     last = call.args[0].name if call.args[0].op == "attr" else ""
@@ -151,6 +156,30 @@ def _call(
                 "<module>", Test(file.path, "<module>", "<module>", stmt.line, stmt.end, unit=True)
             )
             unit.mocks.append(mock)
+
+
+def _hook(
+    file: File,
+    helpers: Helpers,
+    call: Expr,
+    word: str,
+    body: Expr,
+    groups: tuple[str, ...],
+    env: dict[str, Expr],
+    seen: dict[str, Test],
+) -> None:
+    """What runs before and after tests, as one unit for each group."""
+    label = " > ".join((*groups, f"<{word}>"))
+    unit = make_test(
+        file, helpers, id=label, name=label, line=call.line, end=call.line, body=body.body,
+        bindings=[dict(env)], unit=True,
+    )  # fmt: skip
+    unit.set_up = True
+    if label in seen:
+        seen[label].stops += unit.stops
+        seen[label].mocks += unit.mocks
+    else:
+        seen[label] = unit
 
 
 def _loop_bindings(body: Expr, row: Expr) -> dict[str, Expr]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from attrs import evolve
+
 from agent_ls.guard.checks import Check
 from agent_ls.guard.model import File, Helpers, Marker, Test, make_test
-from agent_ls.guard.recognise import body_of
+from agent_ls.guard.raising import body_of, own_error, raises_itself
 from agent_ls.guard.syntax import Expr, Stmt, literal, name, substitute
 from agent_ls.guard.tables import row_bindings, rows_of
 
@@ -32,6 +34,8 @@ _CSHARP_TESTS = {
     "SkippableTheory",
 }
 _RUST_TESTS = {"test", "rstest", "test_case", "wasm_bindgen_test", "proptest", "quickcheck"}
+_SET_UP = {"setup", "set_up", "setUp", "SetUp", "SetupTest", "SetupSuite", "BeforeEach", "BeforeAll",
+           "Before", "BeforeClass", "TestInitialize", "OneTimeSetUp", "before_setup"}  # fmt: skip
 _SKIP = {"Disabled", "Ignore", "Ignored", "DisabledIfSystemProperty", "Explicit", "ignore"}
 _BUILD = re.compile(r"^(?://go:build|// \+build)\s+(.+)$", re.MULTILINE)
 _USUAL_TAGS = re.compile(
@@ -68,11 +72,17 @@ def _scope(
 ) -> None:
     for stmt in stmts:
         own = _markers(stmt, file)
+        if file.language == "ruby" and stmt.kind == "expr" and stmt.exprs[0].text in ("private", "protected"):
+            collected = False
         if stmt.kind == "class":
             inside = f"{prefix}{stmt.name}::"
+            if "abstract" in stmt.flags and not re.search(rf"(?:extends|:) {stmt.name}\b", file.text):
+                own.append(Marker("excluded", f"abstract {stmt.name}", stmt.line))
             if file.language == "rust" and stmt.name == "tests":
                 inside = prefix  # so that a move into tests/ keeps the names
-            _scope(file, helpers, stmt.body, inside, [*markers, *own], found, collected=collected)
+            plain = file.language == "ruby" and not stmt.exprs and stmt.name.endswith("Test")
+            here = collected and not plain
+            _scope(file, helpers, stmt.body, inside, [*markers, *own], found, collected=here)
         elif stmt.kind == "block":
             _scope(file, helpers, stmt.body, prefix, markers, found, collected=collected)
         elif stmt.kind == "func":
@@ -90,13 +100,20 @@ def _scope(
                 markers=[*markers, *own, *more],
                 unit=not is_test,
             )
-            test.checks += _expected_errors(stmt, file)
+            words = {re.split(r"[.:]", _word(d))[-1] for d in stmt.decorators}
+            test.set_up = not is_test and (stmt.name in _SET_UP or bool(words & _SET_UP))
+            demanded = _expected_errors(stmt, file)
+            if any(check.relation == "raises" and _any_failure(check) for check in demanded):
+                test.checks = [evolve(c, lost=c.lost or "swallowed") for c in test.checks]
+            test.checks += demanded
             if test.id not in found or found[test.id].unit:
                 found[test.id] = test
 
 
 def _is_test(stmt: Stmt, file: File, prefix: str) -> bool:
     words = {_word(decorator) for decorator in stmt.decorators}
+    if file.language == "java" and stmt.flags & {"private", "static"}:
+        return False
     match file.language:
         case "go":
             return re.match(r"(?:Test|Fuzz)(?![a-z])", stmt.name) is not None and stmt.name != "TestMain"
@@ -105,7 +122,9 @@ def _is_test(stmt: Stmt, file: File, prefix: str) -> bool:
                 stmt.name.startswith("test") and "extends TestCase" in file.text
             )
         case "c_sharp":
-            return bool(words & _CSHARP_TESTS)
+            return bool(words & _CSHARP_TESTS) or any(
+                re.search(r"(?:Fact|Theory|TestCase)$", w) for w in words
+            )
         case "rust":
             return any(word in _RUST_TESTS or word.endswith((".test", "::test")) for word in words)
         case "ruby":
@@ -134,13 +153,15 @@ def _markers(stmt: Stmt, file: File) -> list[Marker]:
             )
             found.append(Marker(kind, text, decorator.line))
         elif word == "cfg_attr" and "ignore" in text:
-            found.append(Marker("skip-if", text, decorator.line))
+            elsewhere = re.search(r"\(\s*(?:miri|windows|target_\w+|target_os)\b", text) is not None
+            found.append(Marker("condition" if elsewhere else "skip-if", text, decorator.line))
         elif word == "cfg" and "test" not in re.findall(r"\w+", text)[1:2] and file.language == "rust":
             found.append(Marker("excluded", text, decorator.line))
         elif last in ("Timeout", "MaxTime", "timeout"):
             value = next((a.value for a in decorator.args[1:] if isinstance(a.value, int | float)), 0)
             found.append(Marker("timeout", text, decorator.line, float(value)))
-        elif last in ("Retry", "RepeatedIfExceptionsTest", "RetryFact", "RetryTheory", "Flaky"):
+        elif last in ("Retry", "RepeatedIfExceptionsTest", "RetryFact", "RetryTheory", "Flaky", "RetryTest",
+                      "RetryingTest", "RetryOnFailure"):  # fmt: skip
             found.append(Marker("retry", text, decorator.line, 2.0))
         if decorator.op == "call":
             for key in ("Skip", "Ignore", "IgnoreReason", "enabled", "Explicit"):
@@ -223,6 +244,12 @@ def _number(cell: Expr) -> Expr:
     return literal(float(text)) if re.fullmatch(r"-?\d+\.\d+", text) else cell
 
 
+def _any_failure(check: Check) -> bool:
+    """Is a failed assertion itself the error that is demanded?"""
+    kind = check.expected.text if check.expected is not None else ""
+    return not check.message and re.search(r"^$|AssertionError|Throwable|^Error\b", kind) is not None
+
+
 def _expected_errors(stmt: Stmt, file: File) -> list[Check]:
     """Errors that an annotation demands: `@Test(expected = …)`, `#[should_panic]`, `[ExpectedException]`."""
     found = []
@@ -230,17 +257,11 @@ def _expected_errors(stmt: Stmt, file: File) -> list[Check]:
         word = _word(decorator).removeprefix("?")
         body = body_of(Expr("func", body=stmt.body, line=stmt.line))
         if word in ("should_panic",) or word.startswith("should_panic"):
-            match = re.search(r'expected = "?(.*?)"?\)*$', decorator.text)
-            found.append(
-                Check(
-                    "raises",
-                    body,
-                    body,
-                    line=decorator.line,
-                    path=file.path,
-                    message=match.group(1) if match else "",
-                )
-            )
+            match = re.search(r'expected = r?#*"((?:[^"\\]|\\.)*)"', decorator.text)
+            made = Check("raises", body, body, line=decorator.line, path=file.path)
+            found.append(evolve(made, message=match.group(1) if match else ""))
+            if raises_itself(stmt.body):
+                found = [evolve(own_error(body), line=decorator.line, path=file.path)]
         elif decorator.op == "call" and decorator.keyword("expected") is not None:
             kind = decorator.keyword("expected")
             found.append(Check("raises", body, body, kind, line=decorator.line, path=file.path))

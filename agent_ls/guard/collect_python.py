@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from agent_ls.guard.mocking import mocks_in
 from agent_ls.guard.model import File, Helpers, Marker, Test, make_test
+from agent_ls.guard.places import elsewhere
 from agent_ls.guard.syntax import Expr, Stmt, substitute
 from agent_ls.guard.tables import MAX_ROWS, row_bindings, rows_of
 
@@ -22,6 +23,8 @@ def collect_python(file: File, helpers: Helpers, *, collected: bool) -> None:
         collected = False
     seen: dict[str, Test] = {}
     _scope(file, helpers, file.stmts, "", module_markers, seen, collected=collected, in_class=None)
+    for stmt in file.stmts:
+        _taken_away(stmt, seen)
     file.tests = [test for test in seen.values() if not test.unit]
     file.units += [test for test in seen.values() if test.unit]
 
@@ -86,6 +89,28 @@ def _scope(
             )
 
 
+def _taken_away(stmt: Stmt, seen: dict[str, Test]) -> None:
+    """Statements of a module that keep a test from being collected: `del test_x`, `test_x = None`,
+    `test_x.__test__ = False`, `test_x = pytest.mark.skip(test_x)`."""
+    if stmt.kind == "other" and stmt.name == "Delete":
+        for word in re.findall(r"\w+", stmt.exprs[0].text)[1:]:
+            if word in seen:
+                seen[word].unit = True
+        return
+    if stmt.kind != "assign" or len(stmt.exprs) != 2:
+        return
+    target, value = stmt.exprs
+    name = target.text.removesuffix(".__test__")
+    for test in seen.values():
+        if test.unit or not (test.id == name or test.id.startswith(f"{name}::")):
+            continue
+        if target.op == "attr" and target.name == "__test__":
+            test.unit = value.op == "lit" and not value.value
+        elif test.id == name and test.line < stmt.line:
+            test.markers += _marks([value.args[0]]) if value.op == "call" and value.args else []
+            test.unit = value.op != "call"
+
+
 def _bases(file: File) -> set[str]:
     """Classes that test classes of the file inherit from: their tests run there."""
     classes = [stmt for top in file.stmts for stmt in top.walk() if stmt.kind == "class"]
@@ -97,7 +122,7 @@ def _assigns(stmt: Stmt, name: str, value: object) -> bool:
 
 
 def _fixture(stmt: Stmt) -> bool:
-    return any("fixture" in decorator.text for decorator in stmt.decorators)
+    return any(re.match(r"(?:\w+\.)*fixture(?:\(|$)", decorator.text) for decorator in stmt.decorators)
 
 
 def _function(
@@ -132,11 +157,12 @@ def _function(
         markers=[*own, *more],
         unit=unit,
     )
+    test.set_up = unit and (_fixture(stmt) or re.match(r"(?i)setup|set_up", stmt.name) is not None)
     if "async" in stmt.flags:
         test.calls.add("<async>")
     if (
         any(
-            part.op == "other" and part.name.startswith("yield")
+            part.op == "other" and part.name.lstrip("(").startswith("yield")
             for s in stmt.body
             for e in s.all_exprs()
             for part in e.walk()
@@ -225,17 +251,11 @@ def _row(row: Expr, several: bool) -> tuple[Expr, list[Marker]]:
 
 
 _ELSEWHERE = re.compile(
-    r"== 'win32'|'nt'|cygwin|Windows|darwin|startswith\('win|version_info (?:<|<=)|find_spec|not HAS_"
-    r"|not has_|PyPy|pypy"
-    r"|importlib|\w is None$|__version__|^(?:\w+\.)*(?:IS_)?(?:WIN\w*|WINDOWS|MAC\w*|OSX|PYPY|IS_PYPY"
-    r"|CYGWIN)$|^not |^\(?(?:IS_)?(?:WIN\w*|MAC\w*|OSX) and "
+    r"version_info (?:<|<=)|find_spec|not HAS_|not has_|importlib|\w is None$|__version__|^not "
 )
-"""Conditions under which a test is only skipped on other systems or without an optional package."""
-_HERE = re.compile(
-    r"!= 'win32'|!= 'darwin'|!= 'nt'|!= 'Windows'|== 'linux|== 'posix'|== 'Linux'|startswith\('linux"
-    r"|version_info (?:>|>=) \[?3, (?:[0-9]|1[01])\]?\)"
-    r"|version_info (?:>|>=) \[3|not sys\.platform\.startswith\('win|environ|getenv|exists\("
-)
+"""Conditions under which a test is only skipped with old versions or without an optional package."""
+_HERE = re.compile(r"version_info (?:>|>=) \[?3|environ|getenv|exists\(")
+_HOME_WORDS = re.compile(r"linux|Linux|posix|not \w*(?:WIN|MAC|win32|darwin)")
 """Conditions that hold where tests are usually run."""
 
 
@@ -289,13 +309,15 @@ def _conditional(mark: Expr, last: str, line: int) -> Marker:
     if constant and condition is not None:
         active = bool(condition.value) != (last.lower() == "skipunless")
         return Marker("skip" if active else "none", mark.text, line)
-    elsewhere = _ELSEWHERE.search(text) is not None and _HERE.search(text) is None
+    away = elsewhere(text) or (
+        _ELSEWHERE.search(text) is not None and _HERE.search(text) is None and not _HOME_WORDS.search(text)
+    )
     if last.lower() == "skipunless":
-        elsewhere = (
+        away = (
             re.search(r"HAS_|has_|find_spec|is not None|!= '(?:win32|nt|darwin)|== '(?:linux|posix)", text)
             is not None
         )
-    return Marker("condition" if elsewhere else "skip-if", mark.text, line)
+    return Marker("condition" if away else "skip-if", mark.text, line)
 
 
 def _class_marks(stmt: Stmt) -> list[Marker]:

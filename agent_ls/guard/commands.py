@@ -11,7 +11,9 @@ RUNNER = re.compile(
     r"|cargo (?:test|nextest)|mvn\w*|mvnw"
     r"|gradlew?|dotnet test|rspec|rake(?: \w+)*|minitest|ruby -I\S*test|rails test|phpunit|ctest"
     r"|make (?:test|check)\w*"
-    r"|coverage run|hatch (?:run )?test|trial|bundle exec \w+|stack test|sbt|swift test|mix test)(?![\w-])"
+    r"|coverage run|trial|bundle exec \w+|stack test|sbt|swift test|mix test"
+    r"|(?:pixi|hatch|pdm|poetry|rye|just|poe|task|inv|invoke|uv|earthly|bazel)(?: run)?(?: -\S+(?: \w+)?)*"
+    r" [\w:-]*(?:test|check)[\w:-]*)(?![\w@-]|\.\w)"
 )
 
 _HIDING: tuple[tuple[str, str], ...] = (
@@ -19,24 +21,29 @@ _HIDING: tuple[tuple[str, str], ...] = (
     (r";\s*(?:true|exit 0|:)\s*$", "the exit code is thrown away"),
     (r"&\s*$", "nobody waits for the result"),
     (r"\|\s*(?:tee|cat|head|tail|grep)\b", "a pipe hides the exit code"),
-    (r"--(?:exit-?zero|exit-code[ =]0|suppress-tests-failed-exit-code|no-error-exit|no-fail-on\S*)\b",
+    (r"--(?:exit-?zero|(?:failure-)?exit-code[ =]0|suppress-tests-failed-exit-code|no-error-exit"
+    r"|no-fail-on\S*)\b",
     "failures don't count"),
     (r"--pass-?[wW]ith-?[nN]o-?[tT]ests|--no-tests=pass", "no tests at all count as success"),
-    (r"--collect-only|--co\b|--dry-run|--no-run\b|--list-?[tT]ests?\b", "no test is run"),
+    (r"--collect-only|--co\b|--dry-run|--no-run\b|--list-?[tT]ests?\b|go test\b.* -(?:c|list)(?=[ =]|$)"
+    r"|(?:vitest|jest|playwright test) list\b|--list(?=\s|$)", "no test is run"),
     (r"-D(?:skipTests|maven\.test\.skip|skipITs)(?:=true)?|-x (?:test|check)\b"
     r"|-Dmaven\.test\.failure\.ignore\S*|-fn\b|-fae\b", "tests or their failures are skipped"),
     (r"(?<!\S)-O{1,2}(?!\S)|PYTHONOPTIMIZE=[1-9]|--assert[= ]plain|--disable-assert\S*|-da\b",
     "assertions are compiled away"),
     (r"-p no:(?!cacheprovider|randomly|sugar|xdist|warnings)\S+", "a plugin is switched off"),
-    (r"--(?:snapshot-update|update-?[sS]napshots?|force-regen|regen-all|ci=false)\b|(?<=jest) -u\b"
-    r"|(?<=vitest) -u\b", "expected values are recorded anew"),
+    (r"--(?:snapshot-update|update-?[sS]napshots?|force-regen|regen-all|ci=false)\b|(?:jest|vitest)\b[^|;&]*\s-u\b"
+    r"|--update(?=\s|$)|INSTA_UPDATE=(?!no)\w+|UPDATE_\w+=\w+|--accept(?=\s"
+    r"|$)", "expected values are recorded anew"),
 )  # fmt: skip
 
 _NARROWING = re.compile(
     r"(?<!\S)(?:-k|-m|--deselect|--ignore(?:-glob)?|--exclude(?:-\w+)?|--skip(?:-\w+)?|-skip|-run|--run|--grep|-g|-t|--fgrep"
     r"|--invert|--testNamePattern|--testPathPatterns?|--testPathIgnorePatterns|--test-skip-pattern|--test-name-pattern|--filter|--tag"
-    r"|--tests|-Dtest|-Dgroups|-DexcludedGroups|--lf|--last-failed|--ff|--sw|--stepwise|--only-changed|-o|--onlyChanged|--changed"
-    r"|--maxfail|-short|--lib|--bins|--example|--name|-n|--pattern|-E|--type)(?=[= ]"
+    r"|--tests|-Dtest|-Dgroups|-DexcludedGroups|--lf|--last-failed|--ff|--sw|--stepwise|--only-changed"
+    r"|-o|--onlyChanged|--changed"
+    r"|--exclude-pattern|--default-path|--maxfail|-short|--lib|--bins|--example|--name|-n|--pattern|-E"
+    r"|--type)(?=[= ]"
     r"|$)(?:[= ](?:\"[^\"]*\"|'[^']*'|\S+))?"
 )
 _STRICT = re.compile(
@@ -71,6 +78,8 @@ def commands_in(text: str) -> list[tuple[int, str]]:
             )
         ):
             continue
+        if re.search(r"(?:^|\s)--(?:version|help)\b|^(?:-\s+)?[\w.-]+@[\d.]+|^[\w-]+:\s*\w+@\d", plain):
+            continue
         if (
             re.match(r"^[\w.-]+\s*(?:[=:]{1,2}|\?=)\s*$", plain)
             or "install" in plain.split("&&")[0].split()[:4]
@@ -93,6 +102,7 @@ def _run_line(plain: str) -> bool:
 def narrowing(old: str, new: str) -> list[tuple[str, str, str]]:
     """(kind, severity, message) of what `new` leaves out or hides that `old`, the same command, did not."""
     found: list[tuple[str, str, str]] = []
+    old, new = (re.sub(r"['\"\]]*,?\s*$", "", line.strip()) for line in (old, new))
     for pattern, what in _HIDING:
         if re.search(pattern, new) and not re.search(pattern, old):
             if what.startswith("a pipe") and "pipefail" in new:
@@ -102,7 +112,8 @@ def narrowing(old: str, new: str) -> list[tuple[str, str, str]]:
     if re.match(r"(?:@?-|-@)", new) and not re.match(r"(?:@?-|-@)(?! )", old) and not new.startswith("- "):
         found.append(("test-run-neutered", "block", "make ignores the exit code"))
     had = {" ".join(m.group().replace("=", " ").split()) for m in _NARROWING.finditer(old)}
-    for match in _NARROWING.finditer(new):
+    runner = RUNNER.search(new)
+    for match in _NARROWING.finditer(new, runner.end() if runner is not None else 0):
         option = " ".join(match.group().replace("=", " ").split())
         if option not in had and not _harmless(option, new):
             found.append(("tests-deselected", "block", f"it runs fewer tests: {match.group()}"))
@@ -110,10 +121,36 @@ def narrowing(old: str, new: str) -> list[tuple[str, str, str]]:
         if match.group() not in new and "strict" not in new:
             found.append(("strictness-lowered", "review", f"{match.group()} is gone"))
     found += _limits(old, new)
+    if re.search(r"\./\.\.\.", old) and re.search(r"\bgo test\b", new) and "./..." not in new:
+        found.append(("tests-deselected", "block", "it tests only some packages"))
+    for word in sorted(_positional(new) - _positional(old)):
+        found.append(("tests-deselected", "block", f"it runs only what is named {word}"))
+    for option in ("--doc", "--lib", "--bins", "--bin", "--example", "--examples", "--test"):
+        if re.search(rf"cargo test\b.* {option}\b", new) and not re.search(
+            rf"cargo test\b.* {option}\b", old
+        ):
+            found.append(("tests-deselected", "block", f"it runs only one kind of tests: {option}"))
     one, two = paths_in(old), paths_in(new)
     if (two and not one and not found) or (two and two < one):
         found.append(("tests-deselected", "block", f"only {', '.join(sorted(two))} is run"))
     return found
+
+
+_WITH_VALUE = {"-p", "--package", "--features", "--test", "--target", "--manifest-path", "-j", "--jobs", "-Z",
+               "--profile", "--exclude", "--bin", "--example", "-F", "--color", "--config"}  # fmt: skip
+
+
+def _positional(line: str) -> set[str]:
+    """Filters that a command takes without an option: `cargo test name`."""
+    match = re.search(r"\bcargo test((?: +[^\s|&;]+)*)", line)
+    if match is None:
+        return set()
+    words, skip = [], False
+    for word in match.group(1).split(" -- ")[0].split():
+        if not word.startswith(("-", "$", ">", "2>", "+")) and not skip:
+            words.append(word)
+        skip = word in _WITH_VALUE
+    return set(words)
 
 
 def _harmless(option: str, line: str) -> bool:
@@ -162,6 +199,7 @@ def _limits(old: str, new: str) -> list[tuple[str, str, str]]:
 
 def paths_in(line: str) -> set[str]:
     """Test files and folders that a command names."""
+    line = re.sub(r"\{(?:args|posargs):([^}]*)\}", r" \1 ", line)
     words = re.findall(r"(?<![\w=-])[\w./:*\[\]-]+", re.sub(r"--?[\w-]+=\S+", "", line))
     return {
         word.strip("/")
@@ -169,4 +207,5 @@ def paths_in(line: str) -> set[str]:
         if ("/" in word or "::" in word or word.endswith((".py", ".js", ".ts", ".rb")))
         and _TESTY.search(word)
         and not word.startswith("-")
+        and word.strip("./") not in ("tests", "test", "spec")
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -10,11 +11,12 @@ from attrs import define, evolve, field
 
 from agent_ls.guard.align import Change, Pool, align
 from agent_ls.guard.checks import Check, canon
-from agent_ls.guard.mocking import Mock
+from agent_ls.guard.losses import Severity, short
+from agent_ls.guard.mocking import Mock, constructed, is_double
 from agent_ls.guard.model import File, Marker, Test
+from agent_ls.guard.places import elsewhere
 from agent_ls.guard.properties import narrowed, widened
 from agent_ls.guard.protected import Finding
-from agent_ls.guard.strength import Severity
 
 MAX_PER_TEST = 6
 
@@ -39,6 +41,8 @@ class Compared:
     before: dict[str, File]
     after: dict[str, File]
     requirements: Callable[[], str]
+    undefined: Callable[[], frozenset[str]]
+    """Names that the change's sources no longer define."""
     found: dict[tuple[str, int, str], Finding] = field(factory=dict)
 
     def add(
@@ -75,10 +79,34 @@ class Compared:
             changes += align(old.returns, new.returns, pool, gone)
         for change in changes[:MAX_PER_TEST]:
             self._change(change, new)
+        self._doubled(old, new)
         if not new.unit:
             self._markers(old, new)
             self._stops(old, new)
             self._emptied(old, new)
+        elif new.set_up:
+            self._stops(old, new)
+
+    def set_up(self, new: Test) -> None:
+        """Findings for something new that runs before the tests."""
+        self._stops(Test(new.path, new.id, new.name, new.line, new.end), new)
+
+    def _doubled(self, old: Test, new: Test) -> None:
+        """Objects under test that became doubles: `shop = Mock()` in place of `shop = Shop()`."""
+        for name, was in old.made.items():
+            now = new.made.get(name)
+            if now is None or not is_double(now) or is_double(was) or not constructed(was):
+                continue
+            what = "what it returns" if name == "<result>" else name
+            self.add(
+                "mock-replaces-unit",
+                "block",
+                new.path,
+                now.line or new.line,
+                f"{new.name}: {what} was {short(was)}, now it is a double",
+                after=self.text("after", new.path, now.line),
+                test=new.label,
+            )
 
     def _change(self, change: Change, new: Test) -> None:
         loss = change.loss
@@ -100,6 +128,12 @@ class Compared:
         )
 
     def _emptied(self, old: Test, new: Test) -> None:
+        if "<generator>" in new.calls and "<generator>" not in old.calls and old.checks:
+            text = f"{new.name} is a generator now: the test runner doesn't run its body"
+            self.add("test-not-awaited", "block", new.path, new.line, text, test=new.label)
+        if "<async>" in new.calls and "<async>" not in old.calls and old.checks and not self._awaits(new):
+            text = f"{new.name} is a coroutine now, and nothing says who awaits it"
+            self.add("test-not-awaited", "block", new.path, new.line, text, test=new.label)
         if old.checks or not old.calls or new.checks:
             return
         if not (old.calls & new.calls) and not any(m.kind == "skip" for m in new.markers):
@@ -226,6 +260,11 @@ class Compared:
         text = self.text(side, test.path, marker.line)
         self.add(kind, severity, test.path, marker.line, message, **{side: text}, test=test.label)
 
+    def _awaits(self, test: Test) -> bool:
+        """Is there anything that runs a coroutine as a test?"""
+        said = self.after[test.path].text + self.requirements()
+        return re.search(r"asyncio|anyio|trio|tornado|twisted|aiohttp|tortoise", said) is not None
+
     def _optional(self, text: str) -> bool:
         """Does a skip wait for a package that the project names itself?"""
         match = re.match(r"pytest\.importorskip\('([\w.]+)'", text)
@@ -248,9 +287,7 @@ class Compared:
                 continue
             if stop.kind == "given":
                 continue
-            soft = stop.conditions and re.search(
-                r"win32|Windows|'nt'|darwin|Short\(\)|GOOS|CI\b", " ".join(stop.conditions)
-            )
+            soft = any(elsewhere(text) or "Short()" in text for text in stop.conditions)
             severity: Severity = "review" if soft or self._optional(stop.text) else "block"
             under = f" {stop.conditions[-1][:80]}" if stop.conditions else ""
             text = self.text("after", new.path, stop.line)
@@ -269,20 +306,33 @@ class Compared:
         self, old: Test, pool: Pool, removed: Collection[str], uncollected: Iterable[Test], rewritten: bool
     ) -> None:
         """A test without a partner in the new tree."""
-        if any(m.kind in ("skip", "todo") for m in old.markers):
+        rare = next((m for m in old.markers if m.kind in ("skip", "todo", "condition", "excluded")), None)
+        if rare is not None and not (rare.kind == "excluded" and rare.text.startswith("abstract")):
             if not old.checks:
                 return
+            what = "skipped" if rare.kind in ("skip", "todo") else "rarely run"
             self.add(
                 "test-deleted",
                 "review",
                 old.path,
                 old.line,
-                f"the skipped test {old.name} was deleted",
+                f"the {what} test {old.name} was deleted",
                 test=old.label,
             )
             return
         alive = [check for check in old.checks if check.rank]
         missing = [check for check in alive if not pool.has(check)]
+        again = [pool.asked_again(check) for check in missing]
+        if missing and all(again):
+            same = [
+                one.expected is not None and two is not None and two.expected is not None
+                and canon(one.expected) == canon(two.expected)
+                for one, two in zip(missing, again, strict=True)
+            ]  # fmt: skip
+            if not all(same):
+                text = f"{old.name} is gone; other tests expect something else of the same inputs"
+                self.add("expected-value-changed", "review", old.path, old.line, text, test=old.label)
+            return
         before = self.text("before", old.path, old.line)
         if alive and not missing:
             return
@@ -307,8 +357,12 @@ class Compared:
         words |= {part.name for c in alive for part in c.subject.walk() if part.op in ("name", "attr")}
         folded = re.sub(r"[\W_]+", "", old.id).lower()
         words |= {name for name in removed if len(name) > 7 and re.sub("_", "", name).lower() in folded}
-        if words & set(removed):
-            names = ", ".join(sorted(words & set(removed)))
+        words |= set(old.tokens) & self.undefined()
+        if alive and all(_about_itself(check, old) for check in alive):
+            text = f"{old.name}, which checks only what it defines itself, was deleted"
+            self.add("test-deleted", "review", old.path, old.line, text, before=before, test=old.label)
+        elif words & (set(removed) | self.undefined()):
+            names = ", ".join(sorted(words & (set(removed) | self.undefined()))[:6])
             self.add(
                 "test-deleted",
                 "review",
@@ -419,6 +473,16 @@ class Compared:
                     after=text,
                     test=label,
                 )
+
+
+def _about_itself(check: Check, test: Test) -> bool:
+    """Does an assertion only concern classes and functions that its test defines?"""
+    names = {
+        part.name
+        for part in check.subject.walk()
+        if part.op == "name" and part.name not in ("self", "None") and not hasattr(builtins, part.name)
+    }
+    return bool(names) and names <= test.own
 
 
 def _same_name(new: Test, old: Test) -> bool:

@@ -48,7 +48,7 @@ def demands(test: Expr, truth: bool = True) -> list[Check]:
         case "cmp":
             return _comparison(test, test.name if truth else _FLIPPED.get(test.name, ""), truth)
         case "cond" if len(test.args) == 3:
-            return [evolve(c, why="conditional") for c in demands(test.args[1], truth)]
+            return _either(test, truth)
     if test.op in ("lit", "tuple", "list", "dict", "func", "regex", "fstr"):
         holds = _constant_truth(test)
         if holds is truth:
@@ -76,8 +76,28 @@ def _constant_truth(test: Expr) -> bool | None:
     return True
 
 
+def _either(test: Expr, truth: bool) -> list[Check]:
+    """`a if test else b`: under the condition what `a` demands, else what `b` demands."""
+    condition, one, two = test.args
+    if condition.op == "lit":
+        return demands(one if condition.value else two, truth)
+    found = []
+    for part, text in ((one, f"if {condition.text}"), (two, f"if not {condition.text}")):
+        found += [
+            evolve(check, conditions=(text, *check.conditions))
+            for check in demands(part, truth)
+            if check.relation != "nothing"
+        ]
+    return found or [nothing(test, "it is always true")]
+
+
 def _any_of(test: Expr, options: list[list[Check]]) -> Check:
     """One of several is enough: as weak as the weakest."""
+    options = [option for option in options if option]
+    if not options:
+        return Check("raises", test, test, literal("fails"), line=test.line)
+    if len(options) == 1 and len(options[0]) == 1:
+        return options[0][0]
     flat = [check for option in options for check in option]
     for check in flat:
         if check.relation == "nothing":
@@ -162,13 +182,12 @@ def _near(left: Expr, sign: str, right: Expr) -> Check | None:
     """abs(a - b) < tolerance."""
     if sign not in ("<", "<=") or left.op != "call" or not isinstance(right.value, int | float):
         return None
-    if not re.search(r"(?:^|\.)(?:abs|Abs|fabs)$", left.callee):
-        if left.args[0].op == "attr" and left.args[0].name == "abs" and len(left.args) == 1:
-            difference = left.args[0].args[0]
-        else:
-            return None
-    else:
+    if left.args[0].op == "attr" and left.args[0].name == "abs" and len(left.args) == 1:
+        difference = left.args[0].args[0]
+    elif re.search(r"(?:^|\.)(?:abs|Abs|fabs)$", left.callee) and len(left.args) > 1:
         difference = left.args[-1]
+    else:
+        return None
     if difference.op == "bin" and difference.name == "-":
         return evolve(oriented("approx", *difference.args), slack=float(right.value))
     return None
@@ -322,3 +341,19 @@ def simple(relation: str, subject: Expr, line: int) -> list[Check]:
         case "!empty":
             return [Check("!empty", subject, subject, line=line)]
     return [Check(relation, subject, subject, line=line)]
+
+
+def matches_all(pattern: Expr | None) -> bool:
+    """Is it a pattern that every text has?"""
+    if pattern is None:
+        return False
+    if pattern.op == "call" and pattern.positional:
+        pattern = pattern.positional[0]
+    text = pattern.value if isinstance(pattern.value, str) else None
+    return (
+        text is not None
+        and re.fullmatch(
+            r"\^?(?:\(\?s\))?(?:\.\*\??|\.|\.\+\??|\[\\s\\S\][*+]?|\(\.\*\)|\\w\*|\S?\*)?\$?", text
+        )
+        is not None
+    )

@@ -11,11 +11,11 @@ from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from agent_ls.guard.commands import RUNNER, commands_in, narrowing
+from agent_ls.guard.commands import RUNNER, commands_in, narrowing, paths_in
 from agent_ls.guard.lines import line_of, new_lines, text_of
+from agent_ls.guard.losses import Severity
 from agent_ls.guard.protected import Finding
 from agent_ls.guard.settings_text import Settings, settings_of
-from agent_ls.guard.strength import Severity
 from agent_ls.guard.world import World
 from agent_ls.workspace.paths import is_test_config, is_test_path
 
@@ -25,15 +25,38 @@ _PYTEST_SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest",
                     "tox.ini": "pytest", "setup.cfg": "tool:pytest"}  # fmt: skip
 _IGNORING = {"testpathignorepatterns", "exclude", "norecursedirs", "modulepathignorepatterns",
     "collect_ignore",
-             "ignore", "watchpathignorepatterns", "excludes", "exclude_pattern",
-             "excludedgroups"}  # fmt: skip
+             "ignore", "watchpathignorepatterns", "excludes", "exclude_pattern"}  # fmt: skip
 _CHOOSING = {"testpaths", "testmatch", "include", "spec", "python_files", "python_classes",
     "python_functions", "testregex",
              "roots", "files", "includes", "pattern", "testdir", "test-paths"}  # fmt: skip
 _LIMITS = {"fail_under", "branches", "functions", "lines", "statements", "minimum_coverage", "minimum",
     "line", "branch",
            "threshold", "target", "coveragethreshold", "check-coverage", "fail-under"}  # fmt: skip
-_RAISED = {"retry", "retries", "testtimeout", "timeout", "hooktimeout", "reruns", "flaky_retries"}
+_NAMES = {
+    "testnamepattern",
+    "grep",
+    "fgrep",
+    "testnamepatterns",
+    "groups",
+    "excludedgroups",
+    "tests",
+    "test_name_pattern",
+}
+_DEFAULTS = {
+    "python_files": ["test_*.py", "*_test.py"],
+    "python_functions": ["test"],
+    "python_classes": ["Test"],
+}
+_RAISED = {
+    "rerunfailingtestscount",
+    "retry",
+    "retries",
+    "testtimeout",
+    "timeout",
+    "hooktimeout",
+    "reruns",
+    "flaky_retries",
+}
 _OFF = {"xfail_strict", "forbidonly", "strict", "checkcoverage", "check-coverage", "errorondeprecated",
     "show_missing_never",
         "fail_ci_if_error", "failonerror", "failfast_never", "bail_never"}  # fmt: skip
@@ -58,8 +81,9 @@ def review_configuration(old: World, new: World, changed: list[str]) -> list[Fin
         before, after = text_of(old, path), text_of(new, path)
         if path.endswith((".lock", "-lock.json", "go.sum", "requirements.txt", "conftest.py")):
             continue
-        found += _commands(path, before, after, elsewhere)
+        found += _commands(new, path, before, after, elsewhere)
         found += _workflow(path, before, after)
+        found += _ruby_files(new, path, before, after)
         was, now = settings_of(old, path, before), settings_of(new, path, after)
         if PurePosixPath(path).name in _PYTEST_FILES:
             continue_with = _pytest(old, new, path, was, now)
@@ -72,8 +96,12 @@ def review_configuration(old: World, new: World, changed: list[str]) -> list[Fin
 _SWITCHES = re.compile(
     r"ignoreFailures\s*=?\s*true|failFast_never|\b(?:test|check)\w*(?:\.configure)?\s*\{?\s*\.?enabled\s*=\s*false|onlyIf\s*\{\s*false"
     r"|^\s*(?:harness|test|doctest)\s*=\s*false|test\.enabled\s*=\s*false|fail_on_empty\w*\s*=\s*false|t\.verbose_never"
-    r"|filter_run_excluding|--pattern .*!|exclude_pattern|task (?:test|default).*=>\s*\[\s*\]"
+    r"|filter_run_excluding|--pattern .*!|exclude_pattern|task[ (]:?(?:test|default).*(?:=>|:)\s*\[\s*\]"
+    r"|^\s*autotests\s*=\s*false|excludeTestsMatching|excludeTags|failOnNoMatchingTests\s*=?\s*false"
+    r"|<(?:Compile|EmbeddedResource) Remove=|<IsTestProject>\s*false|<VSTestTestCaseFilter>"
+    r"|<TreatNoTestsAsError>\s*false"
 )
+_IN_TEST_BLOCK = re.compile(r"^\s*(?:enabled\s*=?\s*false|exclude[ (]['\"]|onlyIf\b|include[ (]['\"])")
 
 
 def _switches(path: str, before: str, after: str) -> list[Finding]:
@@ -81,8 +109,9 @@ def _switches(path: str, before: str, after: str) -> list[Finding]:
     name = PurePosixPath(path).name.lower()
     if not name.startswith(
         ("build.gradle", "cargo.toml", "rakefile", ".rspec", "build.sbt", "settings.gradle")
-    ):
+    ) and not name.endswith((".csproj", ".props", ".targets")):
         return []
+    lines = after.splitlines()
     return [
         Finding(
             "test-run-neutered",
@@ -93,7 +122,38 @@ def _switches(path: str, before: str, after: str) -> list[Finding]:
         )
         for number, line in new_lines(before, after)
         if _SWITCHES.search(line)
+        or (name.startswith("build.gradle") and _IN_TEST_BLOCK.search(line) and _in_test_block(lines, number))
     ]
+
+
+def _in_test_block(lines: list[str], number: int) -> bool:
+    """Is a line of a Gradle script inside a block about tests?"""
+    depth = 0
+    for line in reversed(lines[: number - 1]):
+        depth += line.count("}") - line.count("{")
+        if depth < 0:
+            return re.search(r"\btest\b|Test\b|tasks\.withType\(Test", line) is not None
+    return False
+
+
+def _ruby_files(new: World, path: str, before: str, after: str) -> list[Finding]:
+    """Options in .rspec, and the files that a Rakefile chooses."""
+    name = PurePosixPath(path).name.lower()
+    if name == ".rspec":
+        one, two = (" ".join(["rspec", *text.split()]) for text in (before, after))
+        return [
+            Finding(kind, "block" if level == "block" else "review", path, 1, message, one[:200], two[:200])
+            for kind, level, message in narrowing(one, two)
+        ]
+    if name != "rakefile":
+        return []
+    pattern = r"(?:pattern|test_files)\s*=\s*(?:FileList)?\[?['\"]([^'\"]+)['\"]"
+    was, now = re.findall(pattern, before), re.findall(pattern, after)
+    lost = _lost(new, "pattern", was, now) if was != now else []
+    if not lost:
+        return []
+    message = f"the Rakefile no longer finds {', '.join(lost[:3])}"
+    return [Finding("tests-deselected", "block", path, line_of(after, now[0]), message)]
 
 
 def _holds_commands(path: str) -> bool:
@@ -105,8 +165,28 @@ def _holds_commands(path: str) -> bool:
 
 
 # -- commands
-def _commands(path: str, before: str, after: str, elsewhere: str) -> list[Finding]:
+_CI = re.compile(r"^\.(?:github|circleci|buildkite|gitlab|travis)|azure|appveyor|jenkins")
+
+
+def _still_run(world: World, path: str, command: str) -> bool:
+    """A file is gone: does another CI file run tests still, or for a file that is not CI's, any file?
+
+    A command that names test files, or a kind of tests, is not what another file is expected to run.
+    """
+    if paths_in(command) or re.search(r"integration|e2e|slow|acceptance|system", f"{path} {command}"):
+        return False
+    ci = _CI.search(path.lower()) is not None
+    others = (p for p in sorted(world.all_paths) if p != path and is_test_config(p))
+    return any(
+        any(_runner(line) for _, line in commands_in(text_of(world, other)))
+        for other in others
+        if not ci or _CI.search(other.lower())
+    )
+
+
+def _commands(new_world: World, path: str, before: str, after: str, elsewhere: str) -> list[Finding]:
     found = []
+    level: Severity
     old, new = commands_in(before), commands_in(after)
     there = {command for _, command in new}
     was = {command for _, command in old}
@@ -126,12 +206,14 @@ def _commands(path: str, before: str, after: str, elsewhere: str) -> list[Findin
             moved = re.search(rf"(?<![\w-]){word}(?![\w-])", elsewhere) is not None
             if not moved and (not after or not any(_runner(other) == _runner(command) for other in there)):
                 text = f"a command that ran tests is gone: {command[:100]}"
-                found.append(Finding("test-run-removed", "block", path, line, text, before=command[:200]))
+                other_way = RUNNER.search(elsewhere) or (not after and _still_run(new_world, path, command))
+                level = "review" if other_way else "block"
+                found.append(Finding("test-run-removed", level, path, line, text, before=command[:200]))
             continue
         _, number, other = max(scored)
         used.add(-number)
         for kind, severity, message in narrowing(command, other):
-            level: Severity = "block" if severity == "block" else "review"
+            level = "block" if severity == "block" else "review"
             found.append(
                 Finding(kind, level, path, -number, f"{message}: {other[:100]}", command[:200], other[:200])
             )
@@ -277,16 +359,27 @@ def _judge(
             yield "coverage-lowered", "review", f"the limit {key} went from {high:g} to {low:g}"
     elif last in _RAISED and re.search(r"test|jest|retr|rerun|use|projects|mocha", key + path, re.IGNORECASE):
         low, high = _number(one), _number(two)
-        if high is not None and high > (low or 0) and (low is not None or last.startswith(("retr", "rerun"))):
+        retried = last.startswith(("retr", "rerun"))
+        if high is not None and high > (low or 0) and (low is not None or retried):
             kind = "test-retried" if last.startswith(("retr", "rerun")) else "time-limit-raised"
             yield kind, "review", f"{key} went from {low if low is not None else 0:g} to {high:g}"
+    elif last in _NAMES and two and _about_tests(key, path) and not path.endswith((".yml", ".yaml")):
+        yield "tests-deselected", "block", f"{key} chooses tests by name: {' '.join(two)[:60]}"
+    elif last == "skip" and path.endswith("pom.xml") and two and two[-1] == "true":
+        yield "test-run-neutered", "block", f"{key} is switched on"
+    elif last in ("omit", "exclude_lines", "exclude_also") and "cover" in key + path:
+        more = [value for value in two if value not in one]
+        if more and re.search(r"omit", last):
+            yield "coverage-lowered", "review", f"the coverage leaves out {', '.join(more[:3])}"
     elif last == "filterwarnings":
         if any(w.startswith("error") for w in one) and not any(w.startswith("error") for w in two):
             yield "strictness-lowered", "review", "warnings are no longer errors"
     elif path.endswith((".yml", ".yaml")) and last in {*_IGNORING, *_CHOOSING}:
         return  # a matrix of jobs, filters of paths: the commands say what is run
     elif last in _IGNORING and not re.search(
-        r"coverage|lint|ruff|black|mypy|isort|build|wheel|sdist|compiler", key, re.IGNORECASE
+        r"coverage|lint|ruff|black|mypy|isort|build|wheel|sdist|compiler|packages|setuptools|manifest|nyc|c8",
+        _own(key),
+        re.IGNORECASE,
     ):
         hidden = _hidden(new, [v for v in two if v not in one])
         if hidden:
@@ -295,6 +388,11 @@ def _judge(
         lost = _lost(new, last, one, two)
         if lost:
             yield "tests-deselected", "block", f"{key} no longer finds {', '.join(lost[:3])}"
+
+
+def _own(key: str) -> str:
+    """A key without the sections of a pom.xml around it."""
+    return re.sub(r"^project\.(?:build\.)?(?:pluginManagement\.)?plugins\.plugin\.", "", key)
 
 
 def _unused_mark(old: World, message: str) -> bool:
@@ -360,7 +458,9 @@ def _hits(pattern: str, path: str) -> bool:
 def _lost(world: World, last: str, one: list[str], two: list[str]) -> list[str]:
     """Test files that the old values choose and the new ones don't."""
     if last in ("python_classes", "python_functions"):
+        one = one or _DEFAULTS[last]
         return [f"names like {value}" for value in one if value not in two and two]
+    one = one or _DEFAULTS.get(last, [])
     old = [value for text in one for value in text.split()] if last in ("testpaths", "python_files") else one
     new = [value for text in two for value in text.split()] if last in ("testpaths", "python_files") else two
     if not new:

@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import PurePosixPath
 
 from agent_ls.guard.lines import new_lines, text_of
+from agent_ls.guard.losses import Severity
 from agent_ls.guard.protected import Finding
-from agent_ls.guard.strength import Severity
 from agent_ls.guard.world import World
 from agent_ls.workspace.grammars import language_of
 from agent_ls.workspace.paths import is_test_config, is_test_path

@@ -8,9 +8,9 @@ import re
 from pathlib import PurePosixPath
 
 from agent_ls.guard.lines import new_lines, text_of
+from agent_ls.guard.losses import Severity
 from agent_ls.guard.model import File
 from agent_ls.guard.protected import Finding
-from agent_ls.guard.strength import Severity
 from agent_ls.guard.syntax import Stmt, render_stmt
 from agent_ls.guard.world import World
 from agent_ls.workspace.grammars import language_of
@@ -22,11 +22,11 @@ _EXIT = re.compile(
     r"|Runtime\.getRuntime\(\)\.halt)\s*(?:\(\s*(?P<code>[^()]*)\)|(?P<bare>$|;))"
 )
 _EXIT_CODE = re.compile(
-    r"process\.exitCode\s*=\s*0|session\.exitstatus\s*=\s*(?:0|pytest\.ExitCode\.OK|ExitCode\.OK)|exitstatus\s*=\s*0"
+    r"register\(\s*(?:os\._exit|sys\.exit)\s*,\s*0|process\.exitCode\s*=\s*0|session\.exitstatus\s*=\s*(?:0|pytest\.ExitCode\.OK|ExitCode\.OK)|exitstatus\s*=\s*0"
 )
 _OUTCOME = re.compile(
     r"\.outcome\s*=\s*['\"](?:passed|skipped)|\.passed\s*=\s*True|\.failed\s*=\s*(?:False|0|\[\])|force_result\(|excinfo\s*=\s*None"
-    r"|\.status\s*=\s*['\"](?:passed|skipped|pass)|testsfailed\s*=\s*0|\.exception\s*=\s*(?:nil|null|None)|wasSuccessful\s*=|stats\.pop\("
+    r"|\.status\s*=\s*['\"](?:passed|skipped|pass)|testsfailed\s*=\s*0|instance_variable_set\(:@exception|\.result\.state\s*=|\.exception\s*=\s*(?:nil|null|None)|wasSuccessful\s*=|stats\.pop\("
     r"|\.stats\[?['\".]*(?:failed|error)|set_exception\(nil\)|numFailed\w*\s*=\s*0|\.wasxfail\s*="
 )
 _RUNNER = re.compile(
@@ -35,6 +35,7 @@ _RUNNER = re.compile(
     r"(?:assert\w*|fail\w*|run|expect|raises|AssertionError|isclose|approx|__eq__|_?callTestMethod|test|it|describe)\s*=(?!=)"
     r"|^\s*(?:setattr|monkeypatch\.setattr)\(\s*(?:unittest\b|pytest\b|_pytest\b"
     r"|builtins, ['\"](?:AssertionError|isinstance|len))"
+    r"|expect\.extend\(\s*\{[^}]*\b(?:toBe|toEqual|toStrictEqual|toThrow|toContain|toMatch|toHaveLength)\b"
     r"|class (?:RSpec::\w+|Minitest::\w+|Object\b.*==)|^(?:expect|assert)\s*=(?!=)\s*(?:function|async"
     r"|new Proxy|lambda|\(\w*\) ?=>)"
 )  # fmt: skip
@@ -126,7 +127,9 @@ def _lines(path: str, before: str, after: str, language: str) -> list[Finding]:
         main = after[after.index("func TestMain(") :]
         if re.search(r"os\.Exit\(0\)", main) and not re.search(r"os\.Exit\(0\)", before):
             pass  # found above
-        elif "m.Run()" in before and "m.Run()" not in main:
+        elif "m.Run()" not in main.partition("\n}")[0] and (
+            "m.Run()" in before or "func TestMain(" not in before
+        ):
             found.append(Finding("test-run-neutered", "block", path, 1, "TestMain no longer runs the tests"))
     return found
 

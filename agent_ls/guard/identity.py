@@ -30,6 +30,7 @@ def match_tests(
     for key in (_by_place, _by_id, _by_name, _by_plain_name):
         left, right = _pair(left, right, key, pairs)
     left, right = _by_content(left, right, pairs)
+    left, right = _by_neighbours(left, right, pairs)
     return pairs, left, right
 
 
@@ -92,6 +93,46 @@ def _by_content(
             used |= {id(one), id(two)}
             pairs.append((one, two))
     return [t for t in left if id(t) not in used], [t for t in right if id(t) not in used]
+
+
+LIKE = 0.3
+"""Shared words of two bodies, or half of the words of their names, from which two tests that stand between
+the same neighbours count as one."""
+
+
+def _by_neighbours(
+    left: list[Test], right: list[Test], pairs: list[tuple[Test, Test]]
+) -> tuple[list[Test], list[Test]]:
+    """Pair tests that stand in the same place, between the same known ones, and are somewhat alike."""
+    if not left or not right:
+        return left, right
+    known: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for one, two in pairs:
+        if one.path == two.path:
+            known[one.path].append((one.line, two.line))
+    scored = []
+    for one in left:
+        before = [new for old, new in known[one.path] if old < one.line]
+        behind = [new for old, new in known[one.path] if old > one.line]
+        start, stop = max(before, default=0), min(behind, default=1 << 30)
+        for two in right:
+            if two.path != one.path or not start < two.line < stop:
+                continue
+            words = _words(one.name), _words(two.name)
+            named = len(words[0] & words[1]) / max(1, len(words[0] | words[1]))
+            score = similarity(one, two)
+            if score >= LIKE or (named >= 0.5 and one.calls & two.calls):
+                scored.append((score + named, one, two))
+    used: set[int] = set()
+    for _, one, two in sorted(scored, key=lambda item: -item[0]):
+        if id(one) not in used and id(two) not in used:
+            used |= {id(one), id(two)}
+            pairs.append((one, two))
+    return [t for t in left if id(t) not in used], [t for t in right if id(t) not in used]
+
+
+def _words(label: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|\d+|[A-Z]+", label)} - {"test", "should", "it"}
 
 
 def shapes_of(test: Test) -> set[tuple[str, str, str]]:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from attrs import define, field
 
 from agent_ls.guard.lines import text_of
+from agent_ls.guard.losses import Severity
 from agent_ls.guard.model import File
 from agent_ls.guard.protected import Finding
-from agent_ls.guard.strength import Severity
 from agent_ls.guard.syntax import Expr, Stmt
 from agent_ls.guard.world import World
 from agent_ls.workspace.paths import is_test_path

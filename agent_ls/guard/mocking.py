@@ -10,7 +10,10 @@ from attrs import frozen
 from agent_ls.guard.syntax import Expr, dotted, substitute
 
 _DOUBLES = re.compile(
-    r"(?:^|\.)(?:Mock|MagicMock|AsyncMock|PropertyMock|NonCallableMock|create_autospec|fn|stub|fake|instance_double|double)$"
+    r"(?:^|\.)(?:Mock|MagicMock|AsyncMock|PropertyMock|NonCallableMock|create_autospec|SimpleNamespace|fn|stub|fake"
+    r"|instance_double|class_double|double|mock|spy_never|createStubInstance|mockDeep|mock<.*>"
+    r"|new Mock(?:<.*>)?"
+    r"|Substitute\.For(?:<.*>)?|A\.Fake(?:<.*>)?|automock)$"
 )
 _CANNED = {"mockReturnValue", "mockResolvedValue", "mockImplementation", "mockReturnValueOnce",
     "mockRejectedValue",
@@ -53,6 +56,21 @@ def mocks_in(expr: Expr, env: Mapping[str, Expr]) -> list[Mock]:
             if made is not None:
                 found.append(made)
     return found
+
+
+def constructed(value: Expr) -> bool:
+    """Is it a new object, or what a function of the project returns?"""
+    return (
+        value.op == "call"
+        and re.search(r"(?:^|\.)(?:new )?[A-Z]\w*(?:<.*)?$|\.new$", value.callee) is not None
+    )
+
+
+def is_double(value: Expr) -> bool:
+    """A mock, a stub, or an object with canned answers."""
+    if value.op == "dict":
+        return any(pair.op == "pair" and pair.args[1].op == "func" for pair in value.args)
+    return value.op != "func" and _is_double(value)
 
 
 def _is_double(value: Expr) -> bool:

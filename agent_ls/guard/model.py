@@ -48,6 +48,12 @@ class Test:
     rows: int | None = None
     tokens: Counter[str] = field(factory=Counter)
     unit: bool = False
+    made: dict[str, Expr] = field(factory=dict)
+    """Names that it gives an object to, and the objects; "<result>" for what it returns."""
+    own: frozenset[str] = frozenset()
+    """Classes and functions that it defines itself."""
+    set_up: bool = False
+    """Does it run before tests: a fixture, a set-up method, a hook?"""
     returns: list[Check] = field(factory=list)
     """What a unit's result says about its arguments, as if it were asserted."""
 
@@ -105,6 +111,7 @@ def make_test(
         if part.op == "call" and part.callee in ("expect.assertions", "t.plan") and part.positional
         and isinstance(part.positional[0].value, int)
     ]  # fmt: skip
+    walk.gathered = any(p.op == "call" and p.callee.endswith(".assertAll") for p in inner)
     walk.forced = any(
         p.op == "call" and p.callee in ("expect.assertions", "expect.hasAssertions", "t.plan") for p in inner
     )
@@ -124,6 +131,12 @@ def make_test(
                 for check in demands(result):
                     answer.add(evolve(check, line=stmt.line), Context(dict(file.env), path=file.path))
         test.returns = answer.checks
+    test.own = frozenset(s.name for top in body for s in top.walk() if s.kind in ("class", "func") and s.name)
+    for stmt in (inner for top in body for inner in top.walk()):
+        if stmt.kind == "assign" and len(stmt.exprs) == 2 and stmt.exprs[0].op in ("name", "attr"):
+            test.made.setdefault(stmt.exprs[0].text, stmt.exprs[1])
+        elif stmt.kind == "return" and stmt.exprs:
+            test.made.setdefault("<result>", stmt.exprs[-1])
     if re.search(
         r"assert/strict|assert['\"]\)\.strict|assert\.strict\b|\{\s*strict\s*(?:as|:)\s*assert", file.text
     ):

@@ -155,7 +155,10 @@ class _Reader:
                 (self.field(c, "condition") for c in self.named(node) if c.type == "for_clause"), None
             )
         test = self.expr(condition) if condition is not None else literal(True)
-        return [Stmt("loop", line, (test,), body, name="while", end=end)]
+        holder = next((c for c in self.named(node) if c.type == "for_clause"), node)
+        first = self.field(holder, "initializer", "init")
+        start = self.stmt(first) if first is not None and first != condition else []
+        return [*start, Stmt("loop", line, (test,), body, name="while", end=end)]
 
     def _s_try(self, node: Node, line: int, end: int) -> list[Stmt]:
         handlers: list[Stmt] = []
@@ -302,6 +305,8 @@ class _Reader:
                 flags.add("async")
             if child.type == "modifier" and self.text(child) in ("async", "static", "abstract", "private"):
                 flags.add(self.text(child))
+            if child.type == "modifiers":
+                flags |= {c.type for c in child.children} & {"static", "abstract", "private"}
             holders = [child] if child.type in ("modifiers", "attribute_list", "decorator") else []
             for holder in holders:
                 for part in holder.named_children:
@@ -362,6 +367,16 @@ class _Reader:
         parts = self.named(node)
         inner = inner or (parts[0] if parts else None)
         return self.expr(inner) if inner is not None else name(self.text(node), line)
+
+    def _e_cast(self, node: Node, line: int, fields: list[str]) -> Expr:
+        """A cast; one to an integer loses what comes after the point."""
+        kind, inner = self.field(node, "type"), self.named(node)[-1]
+        text = self.text(kind) if kind is not None else ""
+        if self.language == "rust":
+            inner = self.field(node, "value") or inner
+        if re.fullmatch(r"int|long|short|byte|Integer|Long|[iu](?:8|16|32|64|128|size)", text):
+            return call(name("(int)", line), self.expr(inner))
+        return self.expr(inner)
 
     def _e_last(self, node: Node, line: int, fields: list[str]) -> Expr:
         return self.expr(self.named(node)[-1])
@@ -426,6 +441,8 @@ class _Reader:
         symbol, inner = node.children[0].type, self.expr(self.named(node)[-1])
         if symbol in ("!", "not"):
             return Expr("not", args=(inner,), line=line)
+        if symbol == "typeof":
+            return call(name("typeof", line), inner)
         if symbol == "-":
             if isinstance(inner.value, int | float) and inner.op == "lit":
                 return literal(-inner.value, line)

@@ -7,6 +7,7 @@ configuration (`configuration`), hooks and exits (`hooks`), expected data (`gold
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import PurePosixPath
 
 from agent_ls.guard.align import Pool
@@ -48,7 +49,9 @@ def review(before: Tree, after: Tree) -> list[Finding]:
 def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
     """Findings about tests and their helpers."""
     before, after = _collected(old, changed), _collected(new, changed)
-    compared = Compared(before, after, lambda: requirements(new))
+    compared = Compared(
+        before, after, lambda: requirements(new), cache(lambda: undefined_names(old, new, changed))
+    )
     tests_before = [test for file in before.values() for test in file.tests]
     tests_after = [test for file in after.values() for test in file.tests]
     removed = removed_names(old, new, changed)
@@ -80,6 +83,8 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
             continue
         alive = [check for check in test.checks if check.rank]
         twin = all(map(pool.has, alive)) and any(similarity(test, other) >= TWIN for other in tests_after)
+        if not twin and alive and _elsewhere(new, after, test):
+            continue
         compared.gone(test, pool if twin else surplus, removed, uncollected, _rewritten(test, fresh))
     called = {name for one, two in pairs for name in one.calls & two.calls}
     _units(compared, new, before, after, called, pool, removed)
@@ -109,10 +114,40 @@ def _may_hold_tests(world: World, path: str) -> bool:
     return suffix in (".java", ".cs") and b"@Test" in (world.tree.read(path) or b"")
 
 
+def _elsewhere(world: World, known: dict[str, File], test: Test) -> bool:
+    """Is the same test in a file that the change did not touch?"""
+    if len(test.name) < 8:
+        return False
+    word = re.compile(rf"\b{re.escape(test.name)}\b".encode())
+    places = [path for path in sorted(world.all_paths) if is_test_path(path) and path not in known]
+    for path in places[:MAX_USERS]:
+        if word.search(world.tree.read(path) or b""):
+            file = world.collect(path)
+            twins = [t for t in file.tests if t.name == test.name] if file is not None else []
+            if any(similarity(test, twin) >= TWIN for twin in twins):
+                return True
+    return False
+
+
+def _asked(test: Test) -> set[str]:
+    """Names of the functions whose answers a test checks."""
+    return {
+        part.callee.rpartition(".")[2]
+        for check in test.checks
+        if check.rank
+        for part in check.subject.walk()
+        if part.op == "call" and part.callee
+    }
+
+
 def _rewritten(old: Test, fresh: list[Test]) -> bool:
-    """Are there new tests beside it that call the same and demand as much?"""
+    """Are there new tests beside it that ask the same functions and demand as much?"""
+    asked = _asked(old)
     near = [
-        t for t in fresh if t.path == old.path and len(t.calls & old.calls) >= 0.6 * max(1, len(old.calls))
+        t
+        for t in fresh
+        if t.path == old.path
+        and (len(t.calls & old.calls) >= 0.6 * max(1, len(old.calls)) or (asked and asked <= t.calls))
     ]
     wanted = sorted((check.rank for check in old.checks if check.rank), reverse=True)
     have = sorted((c.rank for t in near for c in t.checks if c.rank and not c.conditions), reverse=True)
@@ -121,8 +156,10 @@ def _rewritten(old: Test, fresh: list[Test]) -> bool:
     )
 
 
-def _said(unit: Test) -> list[list[object]]:
-    return [[(c.key, c.lost, c.conditions) for c in checks] for checks in (unit.checks, unit.returns)]
+def _said(unit: Test) -> list[object]:
+    said: list[object] = [(s.kind, s.conditions) for s in unit.stops]
+    said += sorted(f"{name} {value.text}" for name, value in unit.made.items())
+    return said + [[(c.key, c.lost, c.conditions) for c in checks] for checks in (unit.checks, unit.returns)]
 
 
 MAX_USERS = 400
@@ -160,6 +197,11 @@ def _units(
                 continue
             if _said(unit) != _said(other) and _used(world, other.path, other.name):
                 compared.pair(unit, other, pool, removed)
+    for path, file in after.items():
+        known = {unit.id for unit in before[path].units} if path in before else set()
+        for unit in file.units if path in before else ():
+            if unit.set_up and unit.stops and unit.id not in known:
+                compared.set_up(unit)
 
 
 def _mocks(
@@ -246,11 +288,38 @@ def removed_names(old: World, new: World, changed: list[str]) -> set[str]:
         if is_test_path(path) or language_of(path) is None:
             continue
         for world, into in ((old, gone), (new, there)):
-            data = world.tree.read(path) if path in world.all_paths else None
-            if data is not None and len(data) < 1_000_000:
-                into.update(re.findall(r"[A-Za-z_]\w{3,}", data.decode("utf-8", "replace")))
-        deprecated |= _deprecated(text_of(old, path), text_of(new, path))
+            text = source_text(world, path)
+            if len(text) < 1_000_000:
+                into.update(re.findall(r"[A-Za-z_]\w{3,}", text))
+        deprecated |= _deprecated(source_text(old, path), source_text(new, path))
     return {name for name in (gone - there) | deprecated if not name.startswith("__")}
+
+
+_DEFINES = re.compile(
+    r"\b(?:def|class|func|fn|function|struct|enum|interface|trait|module|type|macro_rules!)\s+"
+    r"(?:\([^)\n]*\)\s*)?(\w{4,})|(?:public|private|protected|internal|static)[\w<>\[\], ?]*\s(\w{4,})\s*\([^;{}]*\)\s*(?:throws [\w, .]+)?\{"
+)
+
+
+def undefined_names(old: World, new: World, changed: list[str]) -> frozenset[str]:
+    """Functions, classes and types that the changed sources defined and no longer do."""
+    sides: list[set[str]] = []
+    for world in (old, new):
+        found: set[str] = set()
+        for path in changed:
+            if is_test_path(path) or language_of(path) is None:
+                continue
+            text = source_text(world, path)
+            if len(text) < 1_000_000:
+                found.update(word for pair in _DEFINES.findall(text) for word in pair if word)
+        sides.append(found)
+    return frozenset(sides[0] - sides[1])
+
+
+def source_text(world: World, path: str) -> str:
+    """A source file's text, without Rust's tests at its end."""
+    text = text_of(world, path)
+    return text.partition("#[cfg(test)]")[0] if path.endswith(".rs") else text
 
 
 def _deprecated(before: str, after: str) -> set[str]:
@@ -260,6 +329,7 @@ def _deprecated(before: str, after: str) -> set[str]:
     for number, line in new_lines(before, after, comments=True):
         if re.search(r"deprecat", line, re.IGNORECASE):
             near = " ".join(lines[max(0, number - 8) : number + 8])
+            found.update(re.findall(r"[\"'`](\w{2,})[\"'`]", line))
             pairs = re.findall(r"(?:def|class|func|function|fn) +(\w{4,})|[\"'`](\w{4,})[\"'`]", near)
             found.update(word for pair in pairs for word in pair if word)
     return found

@@ -6,7 +6,8 @@ Expressions print themselves in one normal form, so that layout, quotes and pare
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -178,6 +179,14 @@ def substitute_stmt(stmt: Stmt, env: Mapping[str, Expr]) -> Stmt:
     )
 
 
+_ORDERINGS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
 def folded(expr: Expr) -> Expr:
     """`expr` with what is known without running it worked out: sums and comparisons of literals, fields of
     literal structures."""
@@ -202,6 +211,8 @@ def folded(expr: Expr) -> Expr:
         )
     if expr.op == "cmp" and expr.name in ("==", "!="):
         return literal((one == two) == (expr.name == "=="), expr.line)
+    if expr.op == "cmp" and numbers and expr.name in _ORDERINGS:
+        return literal(_ORDERINGS[expr.name](one, two), expr.line)
     return expr
 
 

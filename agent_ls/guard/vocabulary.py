@@ -30,7 +30,7 @@ CALLS: dict[str, str] = _words(
     " assertjsonequal"
     " assertarrayequal assertframeequal strictequals assertstrictequal assertxmlequal asserthtmlequal"
     " assertqueryequal"
-    " assertqueriesequal assertquerysetequal assertseriesequal assertindexequal assertdequal equivalent",
+    " assertqueriesequal assertquerysetequal assertseriesequal assertindexequal assertdequal strictequal",
     _notequal="assertnotequal assertnotequals notequal notstrictequal notdeepequal notdeepstrictequal"
     " arenotequal"
     " arenotsame assertne assertisnot assertnotsame refuteequal notsame refutesame notequals",
@@ -63,11 +63,13 @@ CALLS: dict[str, str] = _words(
     regex="assertregex assertregexpmatches assertmatch match matches regexp matchregex",
     _notregex="assertnotregex doesnotmatch refutematch notregexp assertnomatch",
     any_order="assertcountequal elementsmatch samemembers areequivalent assertunorderedequal samedeepmembers"
-    " assertitemsequal",
+    " assertitemsequal equivalent setequals",
     empty="assertempty empty isempty",
     _notempty="refuteempty notempty isnotempty assertnotempty",
     length="len assertlen lengthof count haslength single",
     zero="zero iszero",
+    holds="assertoperator refuteoperator assertpredicate refutepredicate assertrespondto"
+    " assertsilent assertoutput assertchanges assertdifference asserttemplate",
     fail="fail failnow flunk assertfail failf unreachable",
 )
 """Functions and methods of assertion objects: `self.assertEqual(a, b)`, `require.Equal(t, a, b)`."""
@@ -75,9 +77,9 @@ CALLS: dict[str, str] = _words(
 MATCHERS: dict[str, str] = _words(
     equal="tobe toequal tostrictequal equal equals eql eq isequalto issameas containsexactly equalto"
     " deepequal"
-    " toequalvalue haveattributes beequalto sameas isequaltoignoringcase hastostring hassize hasvalue"
+    " toequalvalue haveattributes beequalto sameas hastostring hasvalue"
     " haveattributes identicalto satisfiesexactly tobedeepequal hasmessage hasfieldorpropertywithvalue"
-    " havemessage onlycontain be hascount havecount containonly",
+    " havemessage onlycontain be containonly",
     _notequal="isnotequalto isnotsameas notbe notequal",
     true="tobetruthy true ok betrue istrue tobetrue truthy betruthy trueexactly",
     false="tobefalsy false befalse isfalse tobefalse falsy befalsey befalsy",
@@ -90,7 +92,9 @@ MATCHERS: dict[str, str] = _words(
     " haveproperty"
     " beelementof beoneof isin keys havekeys havefield hasproperty tohavekey",
     _notcontains="doesnotcontain notcontain doesnotcontainkey notincludes",
-    partial="tomatchobject matchobject partial containsallentriesof tomatcharray nested",
+    partial="tomatchobject matchobject partial containsallentriesof tomatcharray nested"
+    " isequaltoignoringcase isequaltoignoringwhitespace isequaltonormalizingwhitespace"
+    " containsanyof issubsetof",
     type="tobeinstanceof isinstanceof instanceof bea bean beinstanceof bekindof isexactlyinstanceof"
     " beoftype a an"
     " tobetypeof beassignableto instanceofany isassignablefrom beaninstanceof beakindof respondto",
@@ -114,7 +118,8 @@ MATCHERS: dict[str, str] = _words(
     " arrayofsize equivalentto onlycontains",
     empty="tobeempty empty isempty beempty",
     _notempty="isnotempty notbeempty present",
-    length="tohavelength lengthof havelength haslength havesize length hasonlyoneelement containsingle",
+    length="tohavelength lengthof havelength haslength havesize length hasonlyoneelement containsingle"
+    " hassize hascount havecount",
     snapshot="tomatchsnapshot tomatchinlinesnapshot matchsnapshot tomatchimagesnapshot",
     called="tohavebeencalled tobecalled called havereceived callcount",
     called_n="tohavebeencalledtimes tobecalledtimes tohavebeencalledonce calledonce calledtwice exactly",
@@ -153,8 +158,10 @@ TIGHT = {"toBe", "toStrictEqual"}
 
 WILD = re.compile(
     r"^(?:mock\.|unittest\.mock\.)?ANY$|^expect\.(?:any|anything|stringMatching|stringContaining|objectContaining"
-    r"|arrayContaining|closeTo)\(|^(?:Mockito\.)?any\w*\(\)$|^mock\.Anything$|^anything(?:\(\))?$|^It\.IsAny"
-    r"|^(?:a_string_matching|an_instance_of|kind_of|hash_including|array_including|instance_of)\("
+    r"|arrayContaining|closeTo)\(|^(?:Mockito\.)?any\w*\(\)$|^mock\.(?:Anything|AnythingOfType|MatchedBy)\b|^anything(?:\(\))?$|^It\.IsAny"
+    r"|^(?:an?_\w+|kind_of|hash_including|array_including|instance_of|be_\w+|include|match|start_with|end_with)\("
+    r"|^Arg(?:Matchers)?\.(?:any|Any|Is)\b|^(?:It\.)?(?:IsIn|IsNotNull|Is)\b.*\(|^(?:eq|same)_never|^_$|^\.\.$"
+    r"|^any_args$|^(?:any|isA|notNull|isNotNull)\(|^sinon\.match|^is-\w+_never|^Arg\.Any"
 )
 """Expected values that accept more than one value."""
 
@@ -173,7 +180,7 @@ FAILURE_TYPES = re.compile(
     r"\b(?:AssertionError|AssertionFailedError|Error|Failed|AssertFailedException|XunitException)\b"
 )
 SWALLOWING = re.compile(
-    r"^(?:builtins\.|java\.lang\.|System\.)?(?:AssertionError|Exception|BaseException|Throwable|Error|StandardError|object"
-    r"|RSpec::Expectations::ExpectationNotMetError|Minitest::Assertion|AssertionFailedError|XunitException|AssertionException)$"
+    r"^(?:[\w.:]+[.:])?(?:AssertionError|Exception|BaseException|Throwable|Error|StandardError|object"
+    r"|RSpec::Expectations::ExpectationNotMetError|Minitest::Assertion|AssertionFailedError|XunitException|AssertionException|Assertion|ExpectationNotMetError)$"
 )
 """Handlers for these also catch what a failed assertion throws."""

@@ -16,7 +16,8 @@ from attrs import define, evolve, field, frozen
 from agent_ls.guard.checks import Check, raised
 from agent_ls.guard.conditions import demands
 from agent_ls.guard.mocking import Mock, mocks_in
-from agent_ls.guard.recognise import body_of, is_failure, recognise
+from agent_ls.guard.raising import body_of, own_error, raises_itself
+from agent_ls.guard.recognise import is_failure, recognise
 from agent_ls.guard.syntax import Expr, Stmt, folded, name, substitute, substitute_stmt
 from agent_ls.guard.tables import bind, rows_of
 from agent_ls.guard.vocabulary import FAILURE_TYPES, SWALLOWING
@@ -27,7 +28,7 @@ MAX_BOUND = 500
 """A longer expression is not put in place of a name."""
 
 _SKIPS = re.compile(
-    r"^(?:pytest\.skip|pytest\.xfail|self\.skipTest|unittest\.SkipTest|t\.(?:Skip|Skipf|SkipNow)|this\.skip|t\.skip|skip"
+    r"^(?:pytest\.skip|pytest\.xfail|Assert\.Pass|Assume\.That|self\.skipTest|unittest\.SkipTest|t\.(?:Skip|Skipf|SkipNow)|this\.skip|t\.skip|skip"
     r"|pending|Assume\.\w+|assume\w*|Assumptions\.\w+|Assert\.(?:Ignore|Inconclusive|Skip\w*)|ctx\.skip|context\.skip|pytest\.importorskip)$"
 )
 _EXITS = re.compile(
@@ -37,11 +38,14 @@ _RAISES = re.compile(
     r"(?:^|\.)(?:raises|assertRaises\w*|assertWarns\w*|warns|deprecated_call|assertLogs|RaisesGroup)$"
 )
 _THREADS = re.compile(r"(?:^|\.)(?:Thread|new Thread|submit|start_soon|create_task|ensure_future|Timer"
-    r"|spawn|call_later"
+    r"|spawn|call_later|Thread\.(?:new|start|fork)"
                       r"|setTimeout|setImmediate|nextTick|queueMicrotask|Run|StartNew|setInterval"
                       r"|runAsync)$")  # fmt: skip
 _CUSTOM = re.compile(r"(?:assert|verify|expect|check)(?=[A-Z_])")
 """Assertions of libraries that aren't known: what they demand isn't known either, but that they are there."""
+_NO_ASSERTION = re.compile(
+    r"(?:check_(?:output|call|in|out)|expect_(?:call|request)s?|verify_(?:none|ssl)|checkout)$"
+)
 _EACH = {"forEach", "each", "each_with_index", "for_each", "map", "ForEach", "each_pair"}
 
 
@@ -77,6 +81,8 @@ class Walk:
     calls: set[str] = field(factory=set)
     forced: bool = False
     waited: bool = False
+    gathered: bool = False
+    """Are the failures of soft assertions looked at in the end?"""
     _local: dict[str, tuple[Stmt, str]] = field(factory=dict)
     _active: list[str] = field(factory=list)
 
@@ -105,6 +111,10 @@ class Walk:
         return at, ended
 
     def stmt(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
+        if stmt.decorators and self.language == "rust" and stmt.kind != "func":
+            tags = [d.text for d in stmt.decorators if d.op == "call" and d.callee == "cfg"]
+            if tags:
+                at = evolve(at, conditions=(*at.conditions, f"if {tags[0]}"))
         maker: Callable[[Stmt, Context], tuple[Context, bool]] | None = getattr(self, f"_{stmt.kind}", None)
         if maker is None:
             return at, stmt.kind == "stop"
@@ -187,9 +197,7 @@ class Walk:
             no = evolve(at, conditions=(*at.conditions, f"if not {text}"))
         _, ended_yes = self.block(stmt.body, yes)
         _, ended_no = self.block(stmt.orelse, no)
-        env = {
-            key: value for key, value in at.env.items() if key not in _assigned((*stmt.body, *stmt.orelse))
-        }
+        env = _without(at.env, (*stmt.body, *stmt.orelse))
         if always is not None:
             return evolve(at, env=env), ended_yes if always else ended_no
         if ended_yes and ended_no:
@@ -211,6 +219,7 @@ class Walk:
             self._rows(target, substitute(over, at.env), stmt.body, at, stmt.line)
         else:
             test = substitute(stmt.exprs[0], at.env)
+            test = folded(test)
             endless = test.op == "lit" and bool(test.value)
             never = test.op == "lit" and not test.value
             inner = at if endless else evolve(at, conditions=(*at.conditions, f"while {test.text}"))
@@ -244,6 +253,8 @@ class Walk:
             if call.op == "call" and _RAISES.search(call.callee):
                 subject = Expr("func", body=stmt.body, line=stmt.line)
                 made = self._raising(call, body_of(subject))
+                if raises_itself(stmt.body):
+                    made = own_error(body_of(subject))
                 self.add(made, at)
                 raising = True
                 if bound:
@@ -282,6 +293,8 @@ class Walk:
         else_fails = self._fails(stmt.orelse)
         quiet = [h for h in stmt.handlers if not self._notices(h, at)]
         swallowed = any(not h.exprs or any(SWALLOWING.match(t.text) for t in h.exprs) for h in quiet)
+        if any(inner.kind in ("return", "stop") for inner in stmt.final):
+            swallowed = True  # what leaves a finally block drops the error on its way
         if stmt.handlers and all(self._fails(h.body) for h in stmt.handlers):
             subject = body_of(Expr("func", body=stmt.body, line=stmt.line))
             self.add(Check("runs", subject, subject, line=stmt.line), at)
@@ -327,8 +340,19 @@ class Walk:
                 self.expr(arg, held, awaited=True)
             return False
         made = recognise(expr)
+        if expr.op == "name" and self.language == "ruby" and expr.name in ("skip", "pending"):
+            self.stops.append(Stop("skip", expr.text, expr.line, at.conditions))
+            return True
         if made is not None:
             lost = self._unawaited(expr, awaited)
+            if self.language == "go" and _other_test_object(expr, at.env):
+                lost = "swallowed"
+            if not self.gathered and any(
+                at.env[part.name].callee == "new SoftAssertions"
+                for part in expr.walk()
+                if part.op == "name" and part.name in at.env
+            ):
+                lost = "swallowed"
             for check in made:
                 self.add(evolve(check, lost=lost), at)
             self._through(expr, at, into_functions=False)
@@ -346,7 +370,13 @@ class Walk:
             if is_failure(expr):
                 return False
             last = callee.rpartition(".")[2]
-            if _CUSTOM.match(last) and last not in self._local and self.helpers(last) is None:
+            if (
+                _CUSTOM.match(last)
+                and not quiet
+                and not _NO_ASSERTION.match(last)
+                and last not in self._local
+                and self.helpers(last) is None
+            ):
                 self.add(Check("custom", expr, expr, line=expr.line), at)
         self._through(expr, at, awaited=awaited)
         return False
@@ -373,6 +403,9 @@ class Walk:
         while stack:
             part = stack.pop()
             if part.op == "func":
+                continue
+            if part.op == "call" and _ignores_errors(part) and not at.lost:
+                self._through(part.args[0].args[0], evolve(at, lost="swallowed"), awaited=True)
                 continue
             if part.op == "call":
                 self.calls.add(part.callee.rpartition(".")[2] or part.callee)
@@ -402,6 +435,10 @@ class Walk:
         ):
             threaded = last in ("Thread", "new Thread")
         lost = at.lost or ("thread" if threaded else "")
+        if _CATCHING.search(call.callee):
+            lost = lost or "swallowed"
+        if depth_test(head) and self.language in ("javascript", "typescript", "tsx"):
+            lost = lost or "unreachable"
         if (
             last in ("then", "catch", "finally")
             and not awaited
@@ -519,6 +556,29 @@ class Walk:
         return False
 
 
+_CATCHING = re.compile(
+    r"(?:^|[.:])(?:catch_unwind|Record\.Exception(?:Async)?|Try|runCatching|catchThrowable)$"
+)
+"""Functions that return what the code given to them raises."""
+
+
+def depth_test(head: Expr) -> bool:
+    """A test that is defined inside of a test: it is not run."""
+    return head.op == "name" and head.name in ("it", "specify")
+
+
+def _ignores_errors(call: Expr) -> bool:
+    """`promise.catch(() => {})`: a handler that does nothing with what it caught."""
+    if call.args[0].op != "attr" or call.args[0].name != "catch" or len(call.args) != 2:
+        return False
+    handler = call.args[1]
+    if handler.op != "func":
+        return False
+    parts = [part for stmt in handler.body for inner in stmt.walk() for e in inner.exprs for part in e.walk()]
+    quiet = not any(part.op == "call" and not part.callee.startswith("console.") for part in parts)
+    return quiet and not any(inner.kind == "raise" for stmt in handler.body for inner in stmt.walk())
+
+
 _SORTING = {
     "sort",
     "sort_unstable",
@@ -544,6 +604,15 @@ def _sorted_in_place(expr: Expr) -> str:
         return first.name if first is not None and first.op == "name" else ""
     last, receiver = expr.args[0].name, expr.args[0].args[0]
     return receiver.name if last in _SORTING and receiver.op == "name" else ""
+
+
+def _other_test_object(expr: Expr, env: dict[str, Expr]) -> bool:
+    """Does an assertion report to a testing.T that nobody looks at?"""
+    first = expr.args[1] if expr.op == "call" and len(expr.args) > 1 else None
+    made = env.get(first.name) if first is not None and first.op == "name" else None
+    return (
+        made is not None and re.match(r"new\(testing\.T\)|testing\.T\(|&?testing\.T\{", made.text) is not None
+    )
 
 
 def _is_failing(stmt: Stmt) -> bool:
