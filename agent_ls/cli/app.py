@@ -35,6 +35,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("sessions", "Show what a session did."),
     "clean": ("sessions", "Remove finished sessions."),
     "model": ("model", "List, install or serve local models."),
+    "acp": ("others", "Speak the Agent Client Protocol, for an editor's agent panel."),
+    "mcp": ("others", "Serve the tools to another agent (Model Context Protocol)."),
     "nvim-plugin": ("nvim_plugin", "Print the plugin for Neovim."),
     "doctor": ("doctor", "Say what was found on this machine, and what to do about what is missing."),
 }
