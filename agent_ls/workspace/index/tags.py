@@ -74,20 +74,26 @@ def tags(language: str, source: bytes, *, tree: Tree | None = None, references: 
     root = (parse_bytes(language, source) if tree is None else tree).root_node
     queries = tag_queries(language)
     read = python_definitions(source) if language == "python" else None
+    broken = root.has_error
     if read is not None:
         definitions, imports, names = read
     else:
         around = root
-        if root.has_error:
+        if language in _ALWAYS_WITHOUT or root.has_error:
             sound = _without_bodies(language, source)
-            around = root if sound is None or sound.has_error else sound
+            if sound is not None and (language in _ALWAYS_WITHOUT or not sound.has_error):
+                around = sound
+        broken = broken or around.has_error
         definitions, imports, names = _collect(language, queries, around, source)
+        if references and around is not root:
+            # What bodies bind is no reference.
+            names |= _collect(language, queries, root, source)[2]
     return FileTags(
         language,
         tuple(Definition(*row) for row in definitions),
         tuple(_references(queries, root, source, names)) if references else (),
         tuple(Import(*row) for row in imports),
-        root.has_error,
+        broken,
     )
 
 
@@ -95,22 +101,32 @@ def definitions_and_imports(
     language: str, source: bytes
 ) -> tuple[list[DefinitionRow], list[ImportRow], bool]:
     """The same definitions and imports as plain tuples, and whether the file has syntax errors (of Python:
-    such that its lines don't tell its structure): what the cold build needs, at a third of the cost."""
+    such that its lines don't tell its structure; of C: outside the bodies of functions): what the cold build
+    needs, at a third of the cost."""
     if language == "python" and (read := python_definitions(source)) is not None:
         return read[0], read[1], False
     root = _without_bodies(language, source)
-    if root is None or root.has_error:
+    if root is None or (root.has_error and language not in _ALWAYS_WITHOUT):
         root = parse_bytes(language, source).root_node
     definitions, imports, _ = _collect(language, tag_queries(language), root, source)
     return definitions, imports, root.has_error
 
 
+_ALWAYS_WITHOUT = frozenset({"c", "cpp"})
+"""Languages whose bodies say nothing of definitions, but hold most of the errors."""
+
+
 def _without_bodies(language: str, source: bytes) -> Node | None:
-    """The tree of Python without the bodies that define nothing (see `elided`): as good for definitions, and
-    better where they have errors. None when that saves nothing."""
-    if language != "python":
+    """The tree without the bodies that define nothing (see `elided`): as good for definitions, and better
+    where they have errors. None when that saves nothing."""
+    if language == "python":
+        text = elided(source)
+    elif language in _ALWAYS_WITHOUT:
+        from agent_ls.workspace.index import _tags_elide_c
+
+        text = _tags_elide_c.elided(source)
+    else:
         return None
-    text = elided(source)
     return None if text is source else parse_bytes(language, text).root_node
 
 
