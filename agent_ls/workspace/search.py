@@ -33,6 +33,8 @@ __all__ = ["Case", "Hit", "SearchResult", "find_lines", "qualified", "search"]
 
 _SECONDS = 20.0
 _FIRST_CHUNK = 128
+_MANY = 2000
+"""With so many hits wanted, one process for all files is better than a first one that shows how many come."""
 _ARGUMENT_BYTES = 600_000
 _SYMBOL_FILES = 60
 _SYMBOL_BYTES = 500_000
@@ -158,7 +160,16 @@ class Job:
             put_off += files
         else:
             longest = 0 if self.query.longest >= _grep.MAX_FILE else self.query.longest
-            matcher = _grep.Matcher(self.query.compiled, self.query.needles, self.query.fold, longest)
+            matcher = _grep.Matcher(
+                self.query.compiled,
+                self.query.clauses,
+                self.query.fold,
+                longest,
+                plain=self.query.is_plain,
+                whole=self.query.whole,
+                whole_ascii=self.query.whole_ascii,
+                rooms=self.query.rooms,
+            )
             found = _grep.scan(
                 files, matcher, next_file, self.deadline, put_off.append if longest else None, self.limit + 1
             )
@@ -197,7 +208,7 @@ class Job:
             "texts": texts,
             "pattern": self.query.pattern,
             "flags": self.query.compiled.flags,
-            "needles": self.query.needles,
+            "clauses": [sorted(clause) for clause in self.query.clauses],
             "fold": self.query.fold,
             "limit": self.limit + 1,
             "seconds": seconds,
@@ -242,7 +253,7 @@ class Job:
             left = self.deadline - time.monotonic()
             if left <= 0:
                 return SearchResult(tuple(hits), False, f"the time was up before {files[start]} was searched")
-            chunk = list(_arguments(files, start, self._chunk(start, len(hits))))
+            chunk = _arguments(files, start, self._chunk(start, len(hits)))
             result = run_helper(
                 [*argv, "--", query.text, *chunk], cwd=self.root, env=env, timeout=left, cancel=self.cancel
             )
@@ -259,21 +270,19 @@ class Job:
     def _chunk(self, searched: int, found: int) -> int:
         """How many files to give next: enough for the limit, as far as those before can tell."""
         if searched == 0:
-            return _FIRST_CHUNK
+            return _FIRST_CHUNK if self.limit < _MANY else sys.maxsize
         return 2 * (self.limit + 1 - found) * searched // found + 1 if found else sys.maxsize
 
 
 _FIRST = "only the first {} hits are shown"
 
 
-def _arguments(files: Sequence[str], start: int, most: int) -> Iterator[str]:
+def _arguments(files: Sequence[str], start: int, most: int) -> list[str]:
     """Up to `most` paths, as far as they fit into one command line."""
-    room = _ARGUMENT_BYTES
-    for path in files[start : start + min(most, len(files))]:
-        room -= len(os.fsencode(path)) + 16
-        if room < 0:
-            return
-        yield f"./{path}"
+    found = [f"./{path}" for path in files[start : start + min(most, len(files))]]
+    while len(found) > 1 and len(os.fsencode("".join(found))) + 16 * len(found) > _ARGUMENT_BYTES:
+        found = found[: len(found) // 2]
+    return found
 
 
 def _parse_ripgrep(output: bytes) -> list[Hit]:

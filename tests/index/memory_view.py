@@ -9,9 +9,10 @@ from attrs import astuple
 from agent_ls.workspace._grep import decoded
 from agent_ls.workspace.grammars import language_of
 from agent_ls.workspace.index.fragments import Fragments
+from agent_ls.workspace.index.layout import Layout
 from agent_ls.workspace.index.records import Definition, FileInfo, FileTags, Found, Import, Skipped
 from agent_ls.workspace.index.tags import DefinitionRow, tags
-from agent_ls.workspace.index.words import words_of
+from agent_ls.workspace.index.words import UNINDEXED, as_utf8, words_of
 
 
 class MemoryView:
@@ -59,17 +60,31 @@ class MemoryView:
     def imports(self, path: str) -> list[Import]:
         return list(self.tags_of(path).imports)
 
-    def files_defining(self, name: str) -> frozenset[str]:
-        return frozenset(found.path for found in self.definitions(name))
+    def files_defining(self, names: Collection[str]) -> set[str]:
+        return {found.path for name in names for found in self.definitions(name)}
+
+    def layouts(self, paths: Iterable[str]) -> dict[str, tuple[FileInfo, Layout]]:
+        known = ((path, self.file(path)) for path in paths)
+        return {path: (info, Layout(self.definition_rows(path))) for path, info in known if info is not None}
 
     def definition_rows(self, path: str) -> Sequence[DefinitionRow]:
         return [astuple(definition) for definition in self.outline(path)]
 
-    def words(self, fragment: str, fold: bool | None = None) -> list[str]:
+    def words(
+        self,
+        fragment: str,
+        fold: bool | None = None,
+        *,
+        begins: bool = False,
+        ends: bool = False,
+        most: int | None = None,
+    ) -> list[str]:
         every = {word for words in self._words.values() for word in words}
         fold = fragment == fragment.lower() if fold is None else fold
-        found = Fragments(b"\n".join([b"", *every, b""])).containing(fragment, fold=fold)
-        return sorted({word.decode() for word in found})
+        found = Fragments(b"\n".join([b"", *every, b""])).containing(
+            fragment, fold=fold, begins=begins, ends=ends
+        )
+        return sorted({word.decode() for word in found})[: None if most is None else most + 1]
 
     def names_like(self, fragment: str, fold: bool = True) -> list[str]:
         found = Fragments("\n".join(["", *self.names(), ""]).encode()).containing(
@@ -80,6 +95,18 @@ class MemoryView:
     def files_with(self, word: str) -> frozenset[str]:
         return frozenset(path for path, words in self._words.items() if word.encode() in words)
 
+    def files_with_any(self, words: Collection[str]) -> set[str]:
+        return {path for word in words for path in self.files_with(word)}
+
+    def files_with_long(self, run: str, fold: bool) -> set[str]:
+        return set(self.files_with(UNINDEXED.decode()))
+
+    def paths(self) -> Sequence[str]:
+        return sorted(self.data)
+
+    def current(self, paths: Iterable[str]) -> None:
+        pass
+
     def postings(self, words: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]:
         for word in words:
             yield word, sorted(self.files_with(word))
@@ -89,6 +116,9 @@ class MemoryView:
 
     def overlaid(self) -> frozenset[str]:
         return frozenset(self.open)
+
+    def not_utf8(self) -> set[str]:
+        return {path for path, data in self.data.items() if as_utf8(data) is not data}
 
     def text(self, path: str) -> bytes:
         self.read.append(path)

@@ -187,6 +187,47 @@ def test_open_buffers_win(repo: Path, cache: Path) -> None:
         assert everything(index) == fresh(repo)
 
 
+def test_answers_for_many_files_at_once(repo: Path, cache: Path) -> None:
+    long = "w" * 200
+    write(
+        repo,
+        {"long.txt": f"{long}\n", "latin.txt": "größe".encode("latin-1"), "more.py": "def beta(): ...\n"},
+    )
+    with open_index(repo, cache_dir=cache) as index:
+        view = index.view()
+        assert list(view.paths()) == [file.path for file in view.files()]
+        assert view.files_with_any(["alpha", "beta"]) == {
+            "a.py",
+            "pkg/b.py",
+            "web/app.js",
+            "more.py",
+            "README.md",
+        }
+        assert view.files_defining(["alpha", "gamma", "nowhere"]) == {"a.py", "web/app.js"}
+        for _ in range(2):
+            assert view.files_with_long("www", False) == {"long.txt"}
+            assert view.files_with_long("wwx", False) == set()
+        assert view.not_utf8() == {"latin.txt"}
+        layouts = view.layouts(["a.py", "README.md", "nowhere"])
+        assert {path: (info, layout.enclosing(5)) for path, (info, layout) in layouts.items()} == {
+            "a.py": (view.file("a.py"), "alpha"),
+            "README.md": (view.file("README.md"), None),
+        }
+        write(repo, {"a.py": "\n\n" + function("later"), "latin.txt": "größe", "long.txt": "x" * 200})
+        view.current(["a.py", "latin.txt", "long.txt", "pkg/b.py"])
+        assert view.layouts(["a.py"])["a.py"][1].enclosing(7) == "later"
+        assert view.files_with_any(["later"]) == {"a.py"}
+        assert view.not_utf8() == set()
+        assert view.files_with_long("www", False) == set() and view.files_with_long("xx", False) == {
+            "long.txt"
+        }
+        index.overlay("a.py", b"def typed():\n    beta\n")
+        view = index.view()
+        assert view.files_with_any(["later", "typed"]) == view.files_defining(["typed"]) == {"a.py"}
+        assert view.layouts(["a.py"])["a.py"][1].enclosing(2) == "typed"
+        assert view.files_with_long("zz", False) == set()
+
+
 def test_buffers_of_files_that_are_left_out_stay_out(repo: Path, cache: Path) -> None:
     write(repo, {".gitignore": "ignored.py\n"})
     with open_index(repo, cache_dir=cache) as index:

@@ -16,7 +16,7 @@ from search_kit import EXPRESSIONS
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import Cancelled, ToolRefused
 from agent_ls.workspace import search as search_module
-from agent_ls.workspace._grep import Matcher, scan
+from agent_ls.workspace._grep import MAX_TEXT, decoded
 from agent_ls.workspace.files import Workspace
 from agent_ls.workspace.index.query import Case, understand
 from agent_ls.workspace.index.textsearch import search_index
@@ -36,7 +36,15 @@ def plain(files: dict[str, bytes], query: str, **options: Any) -> list[Hit]:
     """Every line of every file is tried."""
     asked = understand(query, **{"regex": False, "word": False, "case": "smart", **options})
     assert asked.compiled is not None
-    return [Hit(*found) for found in scan(sorted(files), Matcher(asked.compiled), files.__getitem__)]
+    hits = []
+    for path in sorted(files):
+        text = decoded(files[path]) or ""
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
+            match = asked.compiled.search(line)
+            if match is not None:
+                hits.append(Hit(path, number, match.start() + 1, match.end() + 1, line[:MAX_TEXT]))
+    return hits
 
 
 PIECES = [
@@ -99,6 +107,54 @@ def test_literals(files: dict[str, bytes], query: str, case: Case, word: bool) -
 def test_expressions(files: dict[str, bytes], query: str, case: Case, word: bool) -> None:
     if understand(query, regex=True, word=word, case=case).longest:  # else a process each: see below
         same(files, query, regex=True, case=case, word=word)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FILES, st.sampled_from(["area", "re", "def ", "_x(", "class M"]), EXPRESSIONS, EXPRESSIONS)
+@example({"a.py": b"def a\nb def c\n\ndef a\n"}, "def ", "a$", "")
+@example({"a.py": b"def \xc3\xa9\nb def c\n\rdef a"}, "def ", r"\w+", "$")
+@example({"a.py": b"def \na\n"}, "def ", r"[^b]*", "a")
+@example({"a.py": b"def \na\n"}, "def ", r"\s*", "(?=a)")
+def test_expressions_that_begin_with_a_literal(
+    files: dict[str, bytes], start: str, rest: str, end: str
+) -> None:
+    query = (start.replace("(", r"\(")) + rest + end
+    if understand(query, regex=True, word=False, case="sensitive").longest:
+        same(files, query, regex=True, case="sensitive")
+
+
+def test_long_lines_are_told_from_short_ones() -> None:
+    query = understand(r"def \w+\(", regex=True, word=False, case="sensitive")
+    assert query.whole is not None and query.whole_ascii is not None and query.rooms
+    for length in (100, 1000, 2000, 2001, 4000, 60_000):
+        line = b"x = 1; " * (length // 7) + b"def found("
+        same({"a.txt": b"short\n" + line + b"\n" + line}, query.text, regex=True)
+        same({"a.txt": (b"e\xc3\xa9" + line) * 3 + b"\ndef one(\n"}, query.text, regex=True)
+
+
+@pytest.mark.parametrize(
+    ("expression", "whole"),
+    [
+        (r"def \w+\(", True),
+        (r"(def )a$", True),
+        (r"def .*(?<!b)\b(?=c)", True),
+        (r"def [^\n]*a", True),
+        (r"def [^a]", False),
+        (r"def \s", False),
+        (r"def [\t-z]", False),
+        (r"def (?s:.)a", False),
+        (r"(?s)def .", False),
+        (r"(?i)def a", False),
+        (r"def \Z", False),
+        (r"def \B", False),
+        (r"d\w+", False),
+        (r"\bdef a", False),
+        (r"(?:def|class) a", False),
+    ],
+)
+def test_which_expressions_are_tried_on_whole_texts(expression: str, whole: bool) -> None:
+    query = understand(expression, regex=True, word=False, case="sensitive")
+    assert (query.whole is not None) == whole
 
 
 def test_an_expression_that_could_run_away() -> None:
@@ -213,11 +269,29 @@ def test_what_words_say_nothing_about_goes_to_ripgrep(
     regex = query != ")."
     view = MemoryView(files)
     found = search_index(tmp_path, view, query, regex=regex, case=case, limit=10_000)
-    assert view.read == []
+    assert set(view.read) <= {"utf16.txt"}
     asked = query.replace("[[:alpha:]]", "[a-zA-Z]")
     hits = sorted((hit.path, hit.line, hit.column, hit.end_column, hit.text) for hit in found.hits)
     expected = plain(files, asked, regex=regex, case=case)
     assert hits == [(hit.path, hit.line, hit.column, hit.end_column, hit.text) for hit in expected]
+
+
+@pytest.mark.skipif(RIPGREP is None, reason="no ripgrep")
+@pytest.mark.parametrize("query", [r"gr\w+e", r"gr..e\b", r"größe|x", r"(?<=r)öße"])
+def test_many_files_go_to_ripgrep_but_those_in_other_encodings(
+    query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        f"{encoding}.txt": "a größe\r\nx\n".encode(encoding)
+        for encoding in ("utf-8", "latin-1", "utf-16", "utf-8-sig")
+    }
+    for path, data in files.items():
+        (tmp_path / path).write_bytes(data)
+    monkeypatch.setattr("agent_ls.workspace.index.textsearch.ripgrep", lambda: RIPGREP)
+    monkeypatch.setattr("agent_ls.workspace.index.textsearch._MANY_FILES", 0)
+    found = search_index(tmp_path, MemoryView(files), query, regex=True)
+    bare = sorted(found.hits, key=lambda hit: (hit.path, hit.line))
+    assert bare == plain(files, query, regex=True) and bare
 
 
 @pytest.mark.skipif(RIPGREP is None, reason="no ripgrep")

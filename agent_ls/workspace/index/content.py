@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent_ls.workspace.grammars import refined
 from agent_ls.workspace.index import roles
-from agent_ls.workspace.index.packed import BROKEN, GENERATED, LONG_LINES, ONLY_TEXT, Row, pack
-from agent_ls.workspace.index.words import words_of
+from agent_ls.workspace.index.packed import BROKEN, GENERATED, LONG_LINES, NOT_UTF8, ONLY_TEXT, Row, pack
+from agent_ls.workspace.index.words import as_utf8, words_in
 
 if TYPE_CHECKING:
     from agent_ls.workspace.index.records import Definition, FileTags
@@ -60,7 +60,10 @@ def understand(
     packed = b""
     if definitions or imports:
         packed = pack(definitions, imports)
-    words = words_of(data) if text else set()
+    utf8 = as_utf8(data)
+    if utf8 is not data:
+        flags |= NOT_UTF8
+    words = words_in(utf8) if text else set()
     names = {row[0].encode("utf-8", "replace").replace(b"\n", b" ") for row in definitions}
     return Content(len(data), language, flags, packed, words, names)
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent_ls.workspace.index.packed import unpack, unpack_named
+from agent_ls.workspace.index.packed import NOT_UTF8, unpack, unpack_named
 from agent_ls.workspace.index.postings import NAMES, WORDS, Pending, Terms
 from agent_ls.workspace.index.store import Store
 
 if TYPE_CHECKING:
     from agent_ls.workspace.index.fragments import Fragments
+    from agent_ls.workspace.index.layout import Layout
 
 _CACHED_BYTES = 6_000_000
+_CACHED_CHUNKS = 12_000_000
+"""One that can't hold the chunks of a few hundred words would unpack them again at each question."""
 
 
 class _Cache:
@@ -50,15 +54,24 @@ class Lookup:
         self._store = store
         self._segments: list[int] = []
         self._documents: dict[int, array[int]] = {}
-        self._chunks = _Cache(_CACHED_BYTES)
+        self._firsts: dict[tuple[int, int], tuple[list[bytes], list[int]]] = {}
+        self._chunks = _Cache(_CACHED_CHUNKS)
         self._tags = _Cache(_CACHED_BYTES)
+        self._layouts = _Cache(_CACHED_BYTES)
         self._pending: dict[int, Pending] | None = None
         self._last_pending = 0
-        self._dictionaries: dict[tuple[int, int], Fragments] = {}
+        self._dictionaries: dict[int, Fragments] = {}
         self._loaded = False
+        self._read_pending = False
+        self._not_utf8: set[int] = set()
+        self._read_flags = False
+        self._last_blob = 0
+        self.long_words: dict[int, bytes | None] = {}
+        """Of contents: their words that are too long for the index; None: too many to be kept."""
 
     def changed(self, *, segments: bool = True) -> None:
         """Somebody has written; `segments` False: only new documents are pending."""
+        self._read_pending = self._read_flags = False
         if segments:
             self._loaded = False
 
@@ -70,8 +83,11 @@ class Lookup:
                 self._segments = segments
                 self._pending = None
                 self._documents = {n: found for n, found in self._documents.items() if n in segments}
-                self._dictionaries = {k: v for k, v in self._dictionaries.items() if k[0] in segments}
+                self._firsts = {k: found for k, found in self._firsts.items() if k[0] in segments}
+                self._dictionaries.clear()
                 self._chunks.clear()
+        if self._read_pending and self._pending is not None:
+            return
         if self._pending is None:
             self._pending = {WORDS: Pending(), NAMES: Pending()}
             self._last_pending = 0
@@ -79,6 +95,7 @@ class Lookup:
             self._pending[WORDS].add(number, words)
             self._pending[NAMES].add(number, names)
             self._last_pending = number
+        self._read_pending = True
 
     def _documents_of(self, segment: int) -> array[int]:
         found = self._documents.get(segment)
@@ -88,9 +105,11 @@ class Lookup:
         return found
 
     def _terms(self, segment: int, kind: int, term: bytes) -> Terms | None:
-        number = self._store.chunk_number(segment, kind, term)
-        if number is None:
+        firsts, numbers = self._firsts.get((segment, kind)) or self._read_firsts(segment, kind)
+        place = bisect_right(firsts, term) - 1
+        if place < 0:
             return None
+        number = numbers[place]
         found: Terms | None = self._chunks.get(number)
         if found is None:
             stored = self._store.chunk(number)
@@ -100,18 +119,31 @@ class Lookup:
             self._chunks.put(number, found.size, found)
         return found
 
+    def _read_firsts(self, segment: int, kind: int) -> tuple[list[bytes], list[int]]:
+        rows = self._store.chunk_firsts(segment, kind)
+        found = [row[0] for row in rows], [row[1] for row in rows]
+        self._firsts[segment, kind] = found
+        return found
+
     def ids(self, kind: int, term: bytes) -> set[int]:
         """The contents that a term stands in (dead ones among them)."""
+        return self.ids_of_any(kind, (term,))
+
+    def ids_of_any(self, kind: int, terms: Iterable[bytes]) -> set[int]:
+        """The contents that at least one of the terms stands in (dead ones among them)."""
         self._load()
         found: set[int] = set()
+        for term in terms:
+            self._add_ids(kind, term, found)
+        return found
+
+    def _add_ids(self, kind: int, term: bytes, found: set[int]) -> None:
         for segment in self._segments:
             terms = self._terms(segment, kind, term)
             if terms is not None and (places := terms.documents(term)):
-                documents = self._documents_of(segment)
-                found.update(documents[place] for place in places)
+                found.update(map(self._documents_of(segment).__getitem__, places))
         assert self._pending is not None
         found.update(self._pending[kind].documents(term))
-        return found
 
     def fragments(self, kind: int) -> Iterator[Fragments]:
         """All terms of a kind; some in several of the texts."""
@@ -120,15 +152,18 @@ class Lookup:
         from agent_ls.workspace.index.fragments import Fragments
 
         self._load()
-        for segment in self._segments:
-            text = self._dictionaries.get((segment, kind))
-            if text is None:
-                parts = [zlib.decompress(terms) for terms in self._store.chunk_terms(segment, kind)]
-                text = Fragments(b"\n" + b"\n".join(parts) + b"\n")
-                self._dictionaries[segment, kind] = text
-            yield text
+        known = self._dictionaries.get(kind)
+        if known is None:
+            parts = [
+                zlib.decompress(terms)
+                for segment in self._segments
+                for terms in self._store.chunk_terms(segment, kind)
+            ]
+            known = self._dictionaries[kind] = Fragments(b"\n" + b"\n".join(parts) + b"\n")
+        yield known
         assert self._pending is not None
-        yield Fragments(self._pending[kind].text())
+        if len(self._pending[kind]):
+            yield Fragments(self._pending[kind].text())
 
     def all_terms(self, kind: int) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Every term of the segments with its contents, then those of what is pending; a term comes once per
@@ -173,6 +208,31 @@ class Lookup:
             found = unpack(packed)
             self._tags.put(blob, 400 + 12 * len(packed), found)
         return found
+
+    def layouts(self, blobs: Iterable[int]) -> dict[int, tuple[int, str | None, int, Layout]]:
+        """Size, language, flags and the places of the definitions, for contents that are there."""
+        from agent_ls.workspace.index.layout import Layout
+
+        found: dict[int, tuple[int, str | None, int, Layout]] = {}
+        for blob in blobs:
+            known: tuple[int, str | None, int, Layout] | None = self._layouts.get(blob)
+            if known is None:
+                info = self._store.blob_infos((blob,)).get(blob)
+                if info is None:
+                    continue
+                layout = Layout(unpack(self._store.tags(blob) or b"")[0])
+                known = (*info, layout)
+                self._layouts.put(blob, layout.size, known)
+            found[blob] = known
+        return found
+
+    def not_utf8(self) -> set[int]:
+        """The contents that are in another encoding than UTF-8."""
+        if not self._read_flags:
+            *found, self._last_blob = self._store.blobs_with(NOT_UTF8, self._last_blob)
+            self._not_utf8.update(found)
+            self._read_flags = True
+        return self._not_utf8
 
     def named(self, blob: int, name: str) -> list[Any]:
         """The rows of a content's definitions of one name."""

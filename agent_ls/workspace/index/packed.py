@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 GENERATED, LONG_LINES, BROKEN, ONLY_TEXT = 1, 2, 4, 8
-"""Flags of a content."""
+NOT_UTF8 = 32
+"""Flags of a content. NOT_UTF8: in another encoding, or with a byte order mark."""
 
 Row = tuple[Any, ...]
 """The fields of a Definition or an Import, in order."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import zlib
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
@@ -97,23 +97,27 @@ def unpack_documents(data: bytes) -> array[int]:
 class Terms:
     """A chunk, unpacked. Raises zlib.error (or ValueError) for damaged data."""
 
-    __slots__ = ("_counts", "_numbers", "_starts", "text")
+    __slots__ = ("_counts", "_ends", "_numbers", "_starts", "text")
 
     def __init__(self, terms: bytes, documents: bytes) -> None:
         self.text = b"\n" + zlib.decompress(terms) + b"\n"
         data = zlib.decompress(documents)
         self._counts, end = _unpacked(data, 0)
         self._numbers, _ = _unpacked(data, end)
-        self._starts: list[int] | None = None
+        self._ends: array[int] | None = None
+        self._starts: array[int] | None = None
 
     def documents(self, term: bytes) -> Sequence[int]:
         """The numbers of the documents that `term` stands in; none when it isn't here."""
         found = self.text.find(b"\n" + term + b"\n")
         if found < 0:
             return ()
-        place = self.text.count(b"\n", 0, found)
-        start = sum(self._counts[:place])
-        return self._numbers[start : start + self._counts[place]]
+        if self._starts is None or self._ends is None:
+            self._starts = array("I", accumulate(self._counts, initial=0))
+            lines = self.text[1:].split(b"\n")
+            self._ends = array("I", accumulate(map(len, lines), lambda end, size: end + size + 1))
+        place = bisect_left(self._ends, found)
+        return self._numbers[self._starts[place] : self._starts[place + 1]]
 
     def __iter__(self) -> Iterator[tuple[bytes, Sequence[int]]]:
         start = 0
@@ -133,7 +137,7 @@ class Terms:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        return len(self.text) + self._numbers.itemsize * (len(self._numbers) + len(self._counts)) + 200
+        return len(self.text) + self._numbers.itemsize * len(self._numbers) + 10 * len(self._counts) + 300
 
 
 class Pending:

@@ -14,7 +14,7 @@ from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from agent_ls.errors import ToolRefused
 
@@ -25,6 +25,7 @@ _MOST_STRINGS = 24
 _LONGEST = 200
 _WIDEST_CLASS = 4
 _STEPS = 1e7
+_LITERAL_START = 2
 _LENGTHS = (100_000_000, 1_000_000, 100_000, 20_000, 5_000, 2_000, 1_000, 500, 300, 200, 120)
 
 
@@ -33,7 +34,11 @@ class Query:
     """A search, understood. `pattern` is the expression as Python reads it, `compiled` None when it isn't
     Python's. A matching line has, for every one of `clauses`, at least one of its literals (none: nothing can
     be said); with `fold` those are lower-case ASCII and case must be ignored. `longest` is the length of a
-    line (in characters) up to which matching surely takes well under a second (0: none is sure)."""
+    line (in characters) up to which matching surely takes well under a second (0: none is sure).
+
+    `whole` is None, or finds in a text of several lines what `compiled` finds in each (see `_as_whole`);
+    `whole_ascii` is the same for bytes that are ASCII. `rooms` are pairs (length of a line, of a text): a
+    text up to that long without longer lines is surely done in well under a second."""
 
     text: str
     regex: bool
@@ -44,6 +49,15 @@ class Query:
     clauses: tuple[Clause, ...] = ()
     fold: bool = False
     longest: int = 0
+    whole: re.Pattern[str] | None = field(default=None, eq=False)
+    whole_ascii: re.Pattern[bytes] | None = field(default=None, eq=False)
+    rooms: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Is it nothing but one literal, its text?"""
+        text = self.text.lower() if self.fold else self.text
+        return not (self.regex or self.word) and self.clauses == (Clause((text,)),)
 
     @property
     def needles(self) -> tuple[str, ...]:
@@ -63,6 +77,8 @@ def understand(query: str, *, regex: bool, word: bool, case: Case, strict: bool 
     if "\n" in query or "\r" in query:
         raise ToolRefused("the query spans several lines; search looks at one line at a time")
     ignore_case = case == "insensitive" or (case == "smart" and not _has_capital(query, regex))
+    if not (regex or word or ignore_case) and len(query) <= _LONGEST:
+        return _understand_plain(query)
     pattern = query if regex else re.escape(query)
     if word:
         pattern = rf"(?<!\w)(?:{pattern})(?!\w)"
@@ -85,7 +101,108 @@ def understand(query: str, *, regex: bool, word: bool, case: Case, strict: bool 
         longest = _longest(tree) if regex else _LENGTHS[0]
     except RecursionError:
         clauses, longest = (), 0
-    return Query(query, regex, word, ignore_case, pattern, compiled, clauses, reader.fold, longest)
+    found = Query(query, regex, word, ignore_case, pattern, compiled, clauses, reader.fold, longest)
+    if not regex or reader.fold or longest == 0:
+        return found
+    whole, ascii_whole = _as_whole(pattern, compiled, tree)
+    return evolve(found, whole=whole, whole_ascii=ascii_whole, rooms=_rooms(tree) if whole else ())
+
+
+def _understand_plain(query: str) -> Query:
+    """A literal as it is written, whose expression there is no need to read."""
+    pattern = re.escape(query)
+    return Query(
+        query, False, False, False, pattern, re.compile(pattern), (Clause((query,)),), False, _LENGTHS[0]
+    )
+
+
+def _as_whole(
+    pattern: str, compiled: re.Pattern[str], tree: Any
+) -> tuple[re.Pattern[str] | None, re.Pattern[bytes] | None]:
+    """The expression for texts of several lines, and for bytes, where the first match behind each line's
+    start is surely the one in that line alone: it can't match a line's end nor tell it from a text's, and
+    isn't empty. Only where it begins with a literal, which `re` looks for quickly; else nothing is gained."""
+    if not _one_line(tree) or compiled.flags & re.DOTALL or _literal_start(tree) < _LITERAL_START:
+        return None, None
+    flags = (compiled.flags | re.MULTILINE) & ~re.UNICODE
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        whole = re.compile(pattern, flags)
+        try:
+            return whole, re.compile(pattern.encode("ascii"), flags)
+        except (re.error, ValueError):
+            return whole, None
+
+
+def _literal_start(tree: Any) -> int:
+    """How many literal characters an expression begins with."""
+    count = 0
+    for op, argument in tree:
+        if op is ops.SUBPATTERN and count == 0:
+            return _literal_start(argument[3])
+        if op is not ops.LITERAL:
+            break
+        count += 1
+    return count
+
+
+_ONE_LINE_CATEGORIES = frozenset({ops.CATEGORY_DIGIT, ops.CATEGORY_WORD, ops.CATEGORY_NOT_SPACE})
+_ONE_LINE_PLACES = frozenset({ops.AT_BOUNDARY, ops.AT_BEGINNING, ops.AT_END})
+
+
+def _one_line(tree: Any) -> bool:
+    """Can no part match a line's end, nor tell it from the end of the text (with MULTILINE)?"""
+    return all(_one_line_node(op, argument) for op, argument in tree)
+
+
+def _one_line_node(op: Any, argument: Any) -> bool:
+    if op is ops.LITERAL:
+        return argument not in (10, 13)
+    if op is ops.NOT_LITERAL:
+        return bool(argument == 10)
+    if op is ops.IN:
+        negated = argument[0][0] is ops.NEGATE
+        return any(_has(item, 10) for item in argument) if negated else all(map(_one_line_item, argument))
+    if op is ops.AT:
+        return argument in _ONE_LINE_PLACES
+    if op is ops.SUBPATTERN and argument[1] | argument[2]:
+        return False
+    if op in (ops.ANY, ops.GROUPREF):
+        return True
+    if op in _NESTED:
+        return all(_one_line(part) for part in _parts(argument))
+    return False
+
+
+_NESTED = frozenset(
+    {
+        *(ops.SUBPATTERN, ops.BRANCH, ops.ATOMIC_GROUP, ops.ASSERT, ops.ASSERT_NOT, ops.GROUPREF_EXISTS),
+        *(ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT),
+    }
+)
+
+
+def _one_line_item(item: tuple[Any, Any]) -> bool:
+    op, value = item
+    if op is ops.CATEGORY:
+        return value in _ONE_LINE_CATEGORIES
+    return op in (ops.LITERAL, ops.RANGE) and not (_has(item, 10) or _has(item, 13))
+
+
+def _has(item: tuple[Any, Any], code: int) -> bool:
+    op, value = item
+    return bool(value == code if op is ops.LITERAL else op is ops.RANGE and value[0] <= code <= value[1])
+
+
+def _rooms(tree: Any) -> tuple[tuple[int, int], ...]:
+    """For lengths of lines, how long a text may be so that it takes some ten million steps at most, when
+    every way to match begins with the literal."""
+    start = _literal_start(tree)
+    return tuple(
+        (length, int(5 * _STEPS * start / ways))
+        for length in _LENGTHS
+        if (ways := _ways(tree, length)) < _STEPS
+    )
 
 
 def _has_capital(query: str, regex: bool) -> bool:

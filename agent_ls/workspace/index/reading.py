@@ -12,7 +12,7 @@ from agent_ls.workspace.index import roles
 from agent_ls.workspace.index.hashing import is_settled
 
 _TRIES = 3
-_FLAGS = (
+FLAGS = (
     os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 
@@ -33,7 +33,7 @@ def read_file(path: str) -> Read | None:
     for attempt in range(_TRIES):
         now = time.time_ns()
         try:
-            descriptor = os.open(path, _FLAGS)
+            descriptor = os.open(path, FLAGS)
         except OSError as error:
             return _refused(path, error)
         try:

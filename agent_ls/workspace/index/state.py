@@ -20,7 +20,7 @@ class Overlay(NamedTuple):
 class State:
     """Never changed once it is published; `version` grows from one to the next."""
 
-    __slots__ = ("_by_blob", "_large", "entries", "listing_skipped", "overlays", "version")
+    __slots__ = ("_by_blob", "_large", "_paths", "entries", "listing_skipped", "overlays", "version")
 
     def __init__(
         self,
@@ -36,6 +36,15 @@ class State:
         self.listing_skipped = listing_skipped
         self._by_blob = by_blob
         self._large: tuple[str, ...] | None = None
+        self._paths: tuple[str, ...] | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All paths with a text, sorted."""
+        if self._paths is None:
+            found = [path for path, entry in self.entries.items() if entry[0] and path not in self.overlays]
+            self._paths = tuple(sorted([*found, *self.overlays]))
+        return self._paths
 
     @property
     def by_blob(self) -> dict[int, list[str]]:

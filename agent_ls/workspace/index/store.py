@@ -262,6 +262,13 @@ class Store:
                 found[number] = row[1:]
         return found
 
+    def blobs_with(self, flag: int, after: int = 0) -> list[int]:
+        """The contents with a number above `after` that have a flag, and behind them the highest number."""
+        run = self._connection.execute
+        found = [row[0] for row in run("SELECT id FROM blob WHERE id > ? AND flags & ?", (after, flag))]
+        last = run("SELECT max(id) FROM blob").fetchone()[0]
+        return [*found, max(after, last or 0)]
+
     def blob_key(self, blob: int) -> bytes | None:
         """What a content is stored under; None when it has been removed."""
         row = self._connection.execute("SELECT key FROM blob WHERE id = ?", (blob,)).fetchone()
@@ -310,14 +317,11 @@ class Store:
         ).fetchone()
         return row
 
-    def chunk_number(self, segment: int, kind: int, term: bytes) -> int | None:
-        """The number of the one chunk that may hold a term."""
-        row = self._connection.execute(
-            "SELECT rowid FROM chunk WHERE segment = ? AND kind = ? AND first <= ?"
-            " ORDER BY first DESC LIMIT 1",
-            (segment, kind, term),
-        ).fetchone()
-        return None if row is None else row[0]
+    def chunk_firsts(self, segment: int, kind: int) -> list[tuple[bytes, int]]:
+        """The first term and the number of each chunk of a kind, in order."""
+        return self._connection.execute(
+            "SELECT first, rowid FROM chunk WHERE segment = ? AND kind = ? ORDER BY first", (segment, kind)
+        ).fetchall()
 
     def chunk(self, number: int) -> tuple[bytes, bytes] | None:
         """The terms and documents of a chunk."""

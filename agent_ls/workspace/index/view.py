@@ -1,31 +1,35 @@
 """One snapshot of the index, for answers."""
 
-# Plain strings instead of Path objects, since this runs for every file or at every start.
-# ruff: noqa: PTH123
-
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_ls.workspace.index import roles
 from agent_ls.workspace.index.fragments import Fragments
 from agent_ls.workspace.index.hashing import UNSURE, signature
+from agent_ls.workspace.index.layout import Layout
 from agent_ls.workspace.index.packed import GENERATED, LONG_LINES, ONLY_TEXT, unpack, unpack_named
 from agent_ls.workspace.index.postings import NAMES, WORDS
+from agent_ls.workspace.index.reading import FLAGS
 from agent_ls.workspace.index.records import Definition, FileInfo, Found, Import, Skipped
 from agent_ls.workspace.index.state import State
+from agent_ls.workspace.index.words import UNINDEXED, long_words_of
 
 if TYPE_CHECKING:
     from agent_ls.workspace.index.index import Index
     from agent_ls.workspace.index.lookup import Lookup
+    from agent_ls.workspace.index.store import Entry
     from agent_ls.workspace.index.tags import DefinitionRow
 
 _T = TypeVar("_T")
 
 _BATCH = 500
 """So many words are looked up in one transaction."""
+_KEPT_LONG_WORDS = 20_000
+"""Bytes of a file's words too long for the index that are kept so that the file need not be read again."""
 
 
 class View:
@@ -55,6 +59,10 @@ class View:
     def files(self) -> Sequence[FileInfo]:
         """All files of the index, by path."""
         return list(self._files().values())
+
+    def paths(self) -> Sequence[str]:
+        """Their paths alone, sorted."""
+        return self._state.paths
 
     def file(self, path: str) -> FileInfo | None:
         """What is known of one file; None when it is not in the index."""
@@ -106,6 +114,13 @@ class View:
         """Paths whose text is an open buffer's instead of the file's."""
         return frozenset(self._state.overlays)
 
+    def not_utf8(self) -> set[str]:
+        """Paths whose text is not in UTF-8, or has a byte order mark (open buffers aside)."""
+        by_blob = self._state.by_blob
+        return {
+            path for blob in self._read(lambda lookup: lookup.not_utf8()) for path in by_blob.get(blob, ())
+        }
+
     def text(self, path: str) -> bytes:
         """The bytes that the answers are about: an open buffer's, else the file's. One that has changed is
         indexed first. b"" for what has gone or is not in the index."""
@@ -116,11 +131,14 @@ class View:
         if entry is None or not entry[0]:
             return b""
         try:
-            with open(f"{self._index.root}/{path}", "rb", buffering=0) as file:
-                before = os.fstat(file.fileno())
-                data = file.read(roles.MAX_TEXT + 1)
-                after = os.fstat(file.fileno())
-            if entry[1] != UNSURE and signature(after, entry[0]) == entry[1] and before.st_size == len(data):
+            descriptor = os.open(f"{self._index.root}/{path}", FLAGS)
+            try:
+                size = os.fstat(descriptor).st_size
+                data = os.read(descriptor, min(size, roles.MAX_TEXT) + 1)
+                after = os.fstat(descriptor)
+            finally:
+                os.close(descriptor)
+            if entry[1] != UNSURE and signature(after, entry[0]) == entry[1] and size == len(data):
                 return data
             if self._index.is_content(path, data, entry[0]):
                 return data
@@ -129,6 +147,40 @@ class View:
         self._state = self._index.follow(path)
         self._infos = None
         return self._index.current_bytes(path)
+
+    def current(self, paths: Iterable[str]) -> None:
+        """Take in those of the files that have changed: afterwards the answers are about the files as they
+        are."""
+        for path in paths:
+            entry = self._state.entries.get(path)
+            if entry is None or not entry[0] or path in self._state.overlays:
+                continue
+            try:
+                status = os.lstat(f"{self._index.root}/{path}")
+            except OSError:
+                status = None
+            if status is None or signature(status, entry[0]) != entry[1]:
+                self.text(path)
+
+    def layouts(self, paths: Iterable[str]) -> dict[str, tuple[FileInfo, Layout]]:
+        """What is known of each file, and where its definitions are; files not in the index are left out."""
+        state = self._state
+        found: dict[str, tuple[FileInfo, Layout]] = {}
+        stored = []
+        for path in paths:
+            overlay = state.overlays.get(path)
+            if overlay is not None:
+                content = overlay.content
+                info = _info(path, content.size, content.language, content.flags)
+                found[path] = info, Layout(unpack(content.tags)[0])
+            elif (entry := state.entries.get(path)) is not None and entry[0]:
+                stored.append((path, entry[0]))
+        known = self._read(lambda lookup: lookup.layouts(blob for _, blob in stored))
+        for path, blob in stored:
+            if blob in known:
+                size, language, flags, layout = known[blob]
+                found[path] = _info(path, size, language, flags), layout
+        return found
 
     # symbols
 
@@ -182,16 +234,20 @@ class View:
             blob for blob, paths in state.by_blob.items() if any(path not in state.overlays for path in paths)
         }
 
-    def files_defining(self, name: str) -> frozenset[str]:
-        """The files that define something of exactly this (last) name."""
-        term = name.encode("utf-8", "replace")
+    def files_defining(self, names: Collection[str]) -> set[str]:
+        """The files that define something of exactly one of these (last) names."""
+        return self._files_of_any(NAMES, names)
+
+    def _files_of_any(self, kind: int, words: Collection[str]) -> set[str]:
+        terms = {word.encode("utf-8", "replace") for word in words}
         state = self._state
-        blobs = self._read(lambda lookup: lookup.ids(NAMES, term))
+        blobs = self._read(lambda lookup: lookup.ids_of_any(kind, sorted(terms)))
         found = {path for blob in blobs for path in state.by_blob.get(blob, ())}
-        if state.overlays:
-            found -= state.overlays.keys()
-            found.update(path for path, overlay in state.overlays.items() if term in overlay.content.names)
-        return frozenset(found)
+        for path, overlay in state.overlays.items():
+            found.discard(path)
+            if not terms.isdisjoint(overlay.content.words if kind == WORDS else overlay.content.names):
+                found.add(path)
+        return found
 
     def crossings(self) -> tuple[Mapping[int, Sequence[str]], list[tuple[str, list[int], list[int]]]]:
         """(the paths behind each number; every defined name with the numbers of the files that define it and
@@ -244,30 +300,88 @@ class View:
 
     # words
 
-    def words(self, fragment: str, fold: bool | None = None) -> list[str]:
+    def words(
+        self,
+        fragment: str,
+        fold: bool | None = None,
+        *,
+        begins: bool = False,
+        ends: bool = False,
+        most: int | None = None,
+    ) -> list[str]:
         """Words of the index that contain `fragment`. With `fold` (None: when the fragment is in small
         letters) whatever their case, and some more that may be meant (see `Fragments`). Some may stand in no
-        file any more; `files_with` tells."""
-        return self._terms_like(WORDS, fragment, fragment == fragment.lower() if fold is None else fold)
+        file any more; `files_with` tells. With `begins` or `ends`, those in which it doesn't stand where they
+        begin or end may be left out. Of more than `most` words, some are left out, but not so many that it
+        wouldn't show."""
+        fold = fragment == fragment.lower() if fold is None else fold
+        return self._terms_like(WORDS, fragment, fold, begins, ends, most)
 
     def names_like(self, fragment: str, fold: bool = True) -> list[str]:
         """Defined names that contain `fragment`, as `words`; some may be defined no more."""
         return self._terms_like(NAMES, fragment, fold)
 
-    def _terms_like(self, kind: int, fragment: str, fold: bool) -> list[str]:
+    def _terms_like(
+        self,
+        kind: int,
+        fragment: str,
+        fold: bool,
+        begins: bool = False,
+        ends: bool = False,
+        most: int | None = None,
+    ) -> list[str]:
         found: set[bytes] = set()
         asked = fragment.lower() if fold else fragment
 
         def collect(lookup: Lookup) -> None:
             for fragments in lookup.fragments(kind):
-                found.update(fragments.containing(asked, fold=fold))
+                take(fragments)
+
+        def take(fragments: Fragments) -> None:
+            containing = fragments.containing(asked, fold=fold, begins=begins, ends=ends)
+            if most is None:
+                found.update(containing)
+                return
+            while len(found) <= most and (part := list(islice(containing, most + 1))):
+                found.update(part)
 
         self._read(collect)
         for overlay in self._state.overlays.values():
             terms = overlay.content.words if kind == WORDS else overlay.content.names
-            found.update(Fragments(b"\n" + b"\n".join(terms) + b"\n").containing(asked, fold=fold))
+            take(Fragments(b"\n" + b"\n".join(terms) + b"\n"))
         found.discard(b"\x01")
         return sorted(term.decode("utf-8", "replace") for term in found)
+
+    def files_with_any(self, words: Collection[str]) -> set[str]:
+        """The files whose text has at least one of the words (see `files_with`)."""
+        return self._files_of_any(WORDS, words)
+
+    def files_with_long(self, run: str, fold: bool) -> set[str]:
+        """The files that may have a word too long for the index that contains `run`; with `fold` (`run` is in
+        small letters then) in any case."""
+        found = set()
+        asked = run.encode("utf-8", "replace")
+        known = self._read(lambda lookup: lookup.long_words)
+        for path in self.files_with(UNINDEXED.decode()):
+            entry = self._state.entries.get(path)
+            if entry is None or path in self._state.overlays:
+                found.add(path)
+                continue
+            if entry[0] not in known:
+                entry = self._learn_long_words(path, known) or entry
+            long = known.get(entry[0])
+            if long is None or (fold and not long.isascii()) or asked in (long.lower() if fold else long):
+                found.add(path)
+        return found
+
+    def _learn_long_words(self, path: str, known: dict[int, bytes | None]) -> Entry | None:
+        """Read the words of a file that are too long for the index; None stands for too many of them."""
+        data = self.text(path)
+        entry = self._state.entries.get(path)
+        if entry is not None and self._index.is_content(path, data, entry[0]):
+            words = b"\n".join(sorted(long_words_of(data)))
+            known[entry[0]] = words if len(words) <= _KEPT_LONG_WORDS else None
+        return entry
 
     def files_with(self, word: str) -> frozenset[str]:
         """The files whose text has this word (a whole token as `words.words_of` splits them)."""
