@@ -120,6 +120,8 @@ def reach(before: Tree, after: Tree, sides: Sides) -> Reach:
         there = world.all_paths
         folders = {str(parent) for path in there for parent in PurePosixPath(path).parents}
         found.files[side] = sorted(path for path in paths if path in there or path in folders)
+    if found.files["before"] and not found.files["after"]:
+        found.files["after"] = None  # what was deleted is compared with all that is left
     return found
 
 

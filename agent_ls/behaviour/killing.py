@@ -28,7 +28,8 @@ BATCH = 10
 MAX_CONFIRMED = 4
 """So many survivors are tried on the whole suite until one lives."""
 _HANGS = ("TestTimeout", "ProcessEnded")
-_MUTANT_TEST_S = 5.0
+_TEST_S = (1.0, 6.0)
+"""Bounds of the time limit for one test on a mutant: ten times what the slowest took, but between these."""
 _FEW = 30
 """Up to so many old tests are run whether or not they execute the mutant: always the same command."""
 
@@ -66,6 +67,8 @@ class _Round:
     new: Table
     done: list[Trial] = field(factory=list)
     kinds: dict[tuple[str, int, int], str] = field(factory=dict)
+    hanging: set[tuple[str, int]] = field(factory=set)
+    """Lines one of whose mutants did not end: others there would not either."""
     tried: int = 0
     killed: int = 0
     confirmed: int = 0
@@ -231,10 +234,14 @@ class Campaign:
             ids = [id for label in covering for id in round.old.cell(label).ids]
             if not ids or (kind is not None and mutant.fits and kind not in mutant.fits):
                 continue
+            if (mutant.path, mutant.line) in round.hanging:
+                continue
             killed = self._killed("before", round.ground.old, ids, mutant, round.old)
             self.count += 1
             round.tried += 1
             size -= 1
+            if killed is None:
+                round.hanging.add((mutant.path, mutant.line))
             misfits = [result for result in (killed or {}).values() if _is_misfit(result, mutant)]
             if misfits:
                 told = mutants.kind_told(misfits[0].message or "")
@@ -274,10 +281,17 @@ class Campaign:
         quick: bool = True,
     ) -> dict[str, TestResult] | None:
         """Labels of the tests that pass in `table` and fail with the mutant. None: the run says nothing."""
+        per_test, whole = _limits(table)
         run = self.rig.run(
-            tests, sources, ids, edits=self._edits(sources, mutant), quick=quick, per_test_s=_MUTANT_TEST_S
+            tests,
+            sources,
+            ids,
+            edits=self._edits(sources, mutant),
+            quick=quick,
+            per_test_s=per_test,
+            run_s=whole,
         )
-        if stopped(run) is not None and not run.tests:
+        if run.outcome == "timeout" or (stopped(run) is not None and not run.tests):
             return None
         found: dict[str, TestResult] = {}
         for label, cell in self.rig.read(run).cells.items():
@@ -364,6 +378,13 @@ class Campaign:
         self.findings.append(
             Finding("mutant-survives", severity, path, line, text, mutant.before, mutant.after, labels)  # type: ignore[arg-type]
         )
+
+
+def _limits(table: Table) -> tuple[float, float]:
+    """Seconds for one test on a mutant, and for a run: several times what they took without one."""
+    spent = [test.duration_s for test in table.run.tests]
+    per_test = min(max(10 * max(spent, default=0.0), _TEST_S[0]), _TEST_S[1])
+    return per_test, 2 * per_test + 4 * table.run.duration_s + 2
 
 
 def _covers(table: Table, label: str, mutant: Mutant) -> bool:

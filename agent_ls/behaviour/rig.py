@@ -91,6 +91,7 @@ class Rig:
         trace: bool = False,
         quick: bool = False,
         per_test_s: float = PER_TEST_S,
+        run_s: float | None = None,
     ) -> TestRun:
         """Lay out and run. Raises OutOfBudget before a run, and Cancelled."""
         self.cancel.raise_if_cancelled()
@@ -100,7 +101,7 @@ class Rig:
         self.runs += 1
         run = self.bench.run(
             ids,
-            timeout=self.left,
+            timeout=self.left if run_s is None else min(run_s, self.left),
             cancel=self.cancel,
             per_test_timeout=min(per_test_s, self.left),
             trace=trace,

@@ -132,8 +132,7 @@ def _change(
     repo = context.repository()
     if staged:
         start = repo.resolve(base or "HEAD")
-        index = repo.git("write-tree").stdout.strip()
-        return Change(GitTree(repo, repo.tree_of(start)), GitTree(repo, index), repo, start)
+        return Change(GitTree(repo, repo.tree_of(start)), GitTree(repo, _staged(repo)), repo, start)
     if base is None:
         raise UsageError("what shall be compared?", "Name a revision, as in: agent-ls guard main")
     if head is None and ".." in base:
@@ -146,6 +145,18 @@ def _change(
     if running:
         return Change(start_tree, GitTree(repo, _snapshot(repo)), repo, start)
     return Change(start_tree, WorktreeTree(repo), repo, start)
+
+
+def _staged(repo: Repository) -> str:
+    """What is staged, as a tree. Git would note it in the index: a copy is used."""
+    import shutil
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="agent-ls-") as folder:
+        index = Path(folder) / "index"
+        if (repo.git_dir / "index").exists():
+            shutil.copy2(repo.git_dir / "index", index)
+        return repo.git("write-tree", env={"GIT_INDEX_FILE": str(index)}).stdout.strip()
 
 
 def _snapshot(repo: Repository) -> str:
