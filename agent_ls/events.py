@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 Redactor = Callable[[str], str]
 
@@ -62,7 +62,9 @@ class EventLog:
                 {"seq": event.seq, "time": event.time, "kind": kind, "data": data}, ensure_ascii=False
             )
             if self._redact is not None:
-                line = self._redact(line)
+                redacted = self._redact(line)
+                if redacted != line:  # displays and reports see what the file holds
+                    line, event = redacted, evolve(event, data=json.loads(redacted)["data"])
             self._file.write(line.encode("utf-8", "surrogatepass") + b"\n")
             self._file.flush()
             if kind in ("session_started", "attempt", "session_finished"):

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from agent_ls.detect import find_secrets
+
 REDACTED = "[redacted]"
 
 _SECRET_NAME = re.compile(
@@ -23,27 +25,11 @@ _OWN_KEYS = (
 _MIN_KEY_LENGTH = 16
 """Shorter "keys" are words for servers that ask for none; they may stand in any file."""
 
-# Each token must not continue a word to its left: that keeps "risk-…" out, and the search linear.
-_START = r"(?<![A-Za-z0-9_-])"
-_TOKENS = (
-    r"github_pat_[A-Za-z0-9_]{20,}",
-    r"gh[pousr]_[A-Za-z0-9]{16,}",
-    r"gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_.-]{16,}",
-    r"sk-ant-[A-Za-z0-9_-]{8,}",
-    r"sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{20,}",
-    r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])",
-    r"xox[a-z]-[A-Za-z0-9-]{10,}",
-    r"AIza[0-9A-Za-z_-]{30,}",
-    r"hf_[A-Za-z0-9]{30,}",
-    r"npm_[A-Za-z0-9]{30,}",
-    r"pypi-AgE[A-Za-z0-9_-]{20,}",
-    r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{8,}",
-)
 _PEM = (
     r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----"
     r"(?:[\s\S]{0,20000}?-----END [A-Z0-9 ]{0,30}PRIVATE KEY-----|(?:[A-Za-z0-9+/=:,. \r\n-]|\\[rn])*)"
 )
-_SHAPES = re.compile(f"{_PEM}|{_START}(?:{'|'.join(_TOKENS)})")
+_PEM_SHAPE = re.compile(_PEM)
 _URL_LOGIN = re.compile(
     r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/:@\"'<>\\]{0,200}:[^\s/@\"'<>\\]{1,400}@"
 )
@@ -69,9 +55,8 @@ def make_redactor(extra: Iterable[str] = (), keep: Iterable[str] = ()) -> Callab
     """A function that replaces secrets in a text by `[redacted]`.
 
     Secrets are the values in `extra`, those of secret-looking environment variables (8 characters
-    or more, as the environment is now), and texts of a well-known shape: tokens of GitHub, GitLab, OpenAI,
-    Anthropic, AWS, Slack, Google; JSON web tokens; private keys; logins inside URLs. A text that is one
-    JSON document stays one: only its strings change.
+    or more, as the environment is now), private keys, logins inside URLs, and what `detect.find_secrets`
+    finds. A text that is one JSON document stays one: only its strings change.
 
     A variable's short value that is part of a text in `keep` (names that must stay readable, such as the
     repository's path) is taken for no secret: PGPASSWORD=postgres must not hide every "postgres".
@@ -85,9 +70,13 @@ def make_redactor(extra: Iterable[str] = (), keep: Iterable[str] = ()) -> Callab
     def plain(text: str) -> str:
         if known is not None:
             text = known.sub(REDACTED, text)
-        text = _SHAPES.sub(REDACTED, text)
+        text = _PEM_SHAPE.sub(REDACTED, text)
         text = _AUTH_HEADER.sub(rf"\1{REDACTED}", text)
-        return _URL_LOGIN.sub(rf"\1{REDACTED}@", text)
+        text = _URL_LOGIN.sub(rf"\1{REDACTED}@", text)
+        for span in reversed(find_secrets(text)):
+            if REDACTED not in text[span.start : span.end]:
+                text = text[: span.start] + REDACTED + text[span.end :]
+        return text
 
     def redact(text: str) -> str:
         changed = plain(text)

@@ -10,20 +10,26 @@ from attrs import evolve
 
 from agent_ls.agent.session import Session
 from agent_ls.agent.stops import LimitReached
+from agent_ls.masking import SecretMask
 from agent_ls.models.protocol import Backend, ModelEvent, Reply, Request, Retrying, TextDelta, gather
 from agent_ls.models.replay import canonical, digest, reply_data
-from agent_ls.redact import make_key_remover
+from agent_ls.workspace.secret_files import mask_for
+
+
+def mask_of(session: Session) -> SecretMask:
+    """What hides secrets from the session's model."""
+    return mask_for(session.worktree.path, session.repo.root, [session.settings.api_key or ""])
 
 
 def call_model(session: Session, backend: Backend, request: Request) -> Reply:
-    """Check the limits, take our keys out of the prompt, call, record.
+    """Check the limits, hide secrets in the prompt, call, record.
 
     Raises LimitReached, ProviderError, ContextTooLong, Cancelled.
     """
     session.cancel.raise_if_cancelled()
     session.meter.check()
-    hide = make_key_remover([session.settings.api_key or ""])
-    request = evolve(request, messages=[evolve(m, content=hide(m.content)) for m in request.messages])
+    mask = mask_of(session)
+    request = evolve(request, messages=[evolve(m, content=mask.hide(m.content)) for m in request.messages])
     meter = session.meter
     meter.steps += 1
     meter.model_calls += 1

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from attrs import define, field, frozen
 
-from agent_ls.agent.calls import call_model
+from agent_ls.agent.calls import call_model, mask_of
 from agent_ls.agent.judge import Judge, Judgement
 from agent_ls.agent.session import Session
 from agent_ls.agent.stops import Fixed
@@ -163,8 +163,11 @@ class Guided:
             return None
         if reply.stop_reason == "max_tokens":
             return None
-        code = extract(reply.text, target)
-        if code is None or (target.path, code) in self.tried or code.strip() == target.source.strip():
+        mask = mask_of(self.session)
+        code = mask.restore(extract(reply.text, target) or "") or None
+        if code is None or mask.left(code):
+            return None
+        if (target.path, code) in self.tried or code.strip() == target.source.strip():
             return None
         self.tried.add((target.path, code))
         return code

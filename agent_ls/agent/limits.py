@@ -23,6 +23,7 @@ class Meter:
     steps: int = 0
     model_calls: int = 0
     tool_calls: int = 0
+    denied: int = 0
     usage: Usage = field(factory=Usage)
     previous_s: float = 0.0
     started: float = field(factory=time.monotonic)
@@ -65,6 +66,7 @@ class Meter:
             "model": model,
             "model_calls": self.model_calls,
             "tool_calls": self.tool_calls,
+            "denied_calls": self.denied,
             "input_tokens": usage["input_tokens"],
             "output_tokens": usage["output_tokens"],
             "cached_tokens": usage["cached_tokens"],

@@ -32,6 +32,7 @@ from agent_ls.testing.results import TestRun
 from agent_ls.testing.runner import TestRunner
 from agent_ls.workspace.files import Workspace
 from agent_ls.workspace.git import Repository, split_z
+from agent_ls.workspace.secret_files import values_of_secret_files
 from agent_ls.workspace.snapshot import Snapshot, take_snapshot
 from agent_ls.workspace.worktree import Worktree, bring_ignored
 
@@ -212,7 +213,10 @@ def open_session(
             undo.append(lambda: repo.delete_branch(branch, snapshot.commit))
         log = EventLog(
             directory / "events.jsonl",
-            make_redactor([settings.api_key or ""], keep=[str(repo.root), branch, task.title, *task.tests]),
+            make_redactor(
+                [settings.api_key or "", *values_of_secret_files(repo.root)],
+                keep=[str(repo.root), branch, task.title, *task.tests],
+            ),
         )
         closing.append(log.close)
         log.listen(on_event)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from attrs import define, evolve, field
 
+from agent_ls.agent.calls import mask_of
 from agent_ls.agent.judge import Judge, Judgement, first_line
 from agent_ls.agent.locating import locate
 from agent_ls.agent.session import Session
 from agent_ls.agent.stops import Blocked, Fixed, HandOver
+from agent_ls.masking import SecretMask
 from agent_ls.models.protocol import Reply
 from agent_ls.prompts import render
 from agent_ls.testing.compare import compare
@@ -48,6 +50,20 @@ class LoopContext:
 
     def mark_seen(self, rel: str) -> None:
         self._seen.add(rel)
+
+    @property
+    def mask(self) -> SecretMask:
+        return mask_of(self.session)
+
+    def withheld(self, rel: str) -> str | None:
+        session = self.session
+        if session.base_has(rel) or session.worktree.would_store(rel, tracked=False):
+            return None
+        return "git ignores it"
+
+    def denied(self, tool: str, reason: str) -> None:
+        self.session.meter.denied += 1
+        self.session.log.append("denied", tool=tool, reason=reason)
 
     def after_edit(self, result: EditResult) -> None:
         self.edited = True

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from agent_ls.masking import SecretMask
 from agent_ls.workspace.edits import EditResult
 from agent_ls.workspace.files import Workspace
 
@@ -35,6 +36,19 @@ class ToolContext(Protocol):
         ...
 
     def mark_seen(self, rel: str) -> None: ...
+
+    @property
+    def mask(self) -> SecretMask:
+        """What stands for secrets in what the model sees, and back."""
+        ...
+
+    def withheld(self, rel: str) -> str | None:
+        """Why the model may not be shown this file (git ignores it); None when it may."""
+        ...
+
+    def denied(self, tool: str, reason: str) -> None:
+        """Called for every request that the session's permission or rules refuse."""
+        ...
 
     def run_tests(self, ids: Sequence[str]) -> ToolOutput:
         """Run these tests (empty: those of the task, then what the change can affect)."""

@@ -89,6 +89,7 @@ def _check(ctx: ToolContext, edits: Sequence[Edit]) -> None:
             ctx.workspace.resolve(path, for_write=True)
             reason = ctx.protected(path)
             if reason is not None:
+                ctx.denied("edit", f"{path}: {reason}")
                 raise ToolRefused(f"{path} may not be changed in this session: {reason}")
         if isinstance(edit, Delete):
             path = normalise(edit.path)

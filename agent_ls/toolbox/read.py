@@ -35,6 +35,10 @@ def run(ctx: ToolContext, arguments: Mapping[str, Any]) -> ToolOutput:
     path = normalise(asked.path)
     if ctx.workspace.resolve(path).is_dir():
         return _folder(ctx, path + "/")
+    reason = ctx.withheld(path)
+    if reason is not None and ctx.workspace.exists(path):
+        ctx.denied("read", f"{path}: {reason}")
+        raise ToolRefused(f"{path} is not shown: {reason}")
     file = ctx.workspace.read(path)
     ctx.mark_seen(path)
     count = len(file.lines)

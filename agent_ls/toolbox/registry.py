@@ -17,6 +17,10 @@ from agent_ls.toolbox.base import ToolContext, ToolOutput
 from agent_ls.toolbox.contracts import PERMISSIONS, Contract, contracts_for
 from agent_ls.toolbox.schema import argument_problems
 
+_REVEALED = frozenset({"edit", "search"})
+"""Tools whose arguments quote the files: placeholders become the secrets again. What they answer is masked
+like everything that goes into a prompt."""
+
 Run = Callable[[ToolContext, Mapping[str, Any]], ToolOutput]
 
 
@@ -53,14 +57,21 @@ class Toolbox:
         if contract is None:
             return _error(f"there is no tool {call.name[:60]!r}; {self._known(call.name)}")
         if not self.allowed(call.name):
-            return _error(
-                f"{call.name} needs the permission {contract.permission!r}; "
-                f"this session has {self.permission!r}"
-            )
+            reason = f"it needs the permission {contract.permission!r}; this session has {self.permission!r}"
+            ctx.denied(call.name, reason)
+            return _error(f"{call.name} was not run: {reason}")
         problems = argument_problems(contract.parameters, call.arguments)
         if problems:
             return _error(f"{call.name} was not run: " + "; ".join(problems[:10]))
         given = {name: value for name, value in call.arguments.items() if value is not None}
+        if call.name in _REVEALED:
+            given = ctx.mask.restore_all(given)
+            unknown = ctx.mask.left(given) if call.name == "edit" else []
+            if unknown:
+                return _error(
+                    f"edit was not run: {', '.join(unknown[:5])} stands for a secret that is in no file of "
+                    "the repository, so it is not written into one. Read it from the environment or settings."
+                )
         try:
             output = runner(call.name)(ctx, given)
         except ToolRefused as error:
@@ -68,7 +79,8 @@ class Toolbox:
         except OSError as error:
             # The message without the path: it would show where the worktree lies.
             output = _error(f"{call.name} failed: {error.strerror or type(error).__name__}")
-        return evolve(output, text=cap(output.text, contract.output_cap, contract.more))
+        # Masked before it is cut: half a secret has no shape any more.
+        return evolve(output, text=cap(ctx.mask.hide(output.text), contract.output_cap, contract.more))
 
     def _known(self, name: str) -> str:
         names = [schema.name for schema in self.schemas()]

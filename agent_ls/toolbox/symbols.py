@@ -12,6 +12,7 @@ from agent_ls.toolbox.base import ToolContext, ToolOutput
 from agent_ls.toolbox.read import listed
 from agent_ls.workspace.index.opened import snapshot
 from agent_ls.workspace.index.similar import find_definitions
+from agent_ls.workspace.paths import normalise
 from agent_ls.workspace.search import qualified
 from agent_ls.workspace.symbols import find_symbols, symbol_of
 from agent_ls.workspace.syntax import outline
@@ -32,6 +33,10 @@ def run(ctx: ToolContext, arguments: Mapping[str, Any]) -> ToolOutput:
     if asked.name is None:
         if asked.path is None:
             raise ToolRefused("give a name to find, or a path to list its definitions")
+        reason = ctx.withheld(normalise(asked.path))
+        if reason is not None and ctx.workspace.exists(asked.path):
+            ctx.denied("symbols", f"{asked.path}: {reason}")
+            raise ToolRefused(f"{asked.path} is not shown: {reason}")
         symbols = outline(asked.path, ctx.workspace.read(asked.path).text)
         return ToolOutput(listed(symbols) if symbols else f"{asked.path} has no definitions that can be told")
     known = snapshot(ctx.workspace)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
+from agent_ls.masking import SecretMask
 from agent_ls.toolbox.base import ToolOutput
 from agent_ls.workspace.edits import EditResult
 from agent_ls.workspace.files import Workspace
@@ -23,6 +24,15 @@ class Session:
     shown: set[str] = field(factory=set)
     asked: list[object] = field(factory=list)
     answer: str | None = None
+    mask: SecretMask = field(factory=SecretMask)
+    hidden: dict[str, str] = field(factory=dict)
+    refused: list[tuple[str, str]] = field(factory=list)
+
+    def withheld(self, rel: str) -> str | None:
+        return self.hidden.get(rel)
+
+    def denied(self, tool: str, reason: str) -> None:
+        self.refused.append((tool, reason))
 
     def protected(self, rel: str) -> str | None:
         return self.locked.get(rel)

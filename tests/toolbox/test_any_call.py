@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_ls.masking import SecretMask
 from agent_ls.models.protocol import ToolCall
 from agent_ls.toolbox.base import ToolOutput
 from agent_ls.toolbox.contracts import shipped_contracts
@@ -70,6 +71,12 @@ class Session:
 
     def __init__(self, root: Path) -> None:
         self.workspace = Workspace(root)
+        self.mask = SecretMask()
+
+    def withheld(self, rel: str) -> str | None:
+        return "git ignores it" if rel == "a/b" else None
+
+    def denied(self, tool: str, reason: str) -> None: ...
 
     def protected(self, rel: str) -> str | None:
         return "it is a test" if rel == "b/c.txt" else None
