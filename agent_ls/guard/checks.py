@@ -76,6 +76,8 @@ class Check:
     conditions: tuple[str, ...] = ()
     lost: str = ""
     row: str = ""
+    relative: bool = field(default=False, kw_only=True)
+    """Is the slack a part of the expected value?"""
     why: str = field(default="", kw_only=True)
     strict: int = field(default=0, kw_only=True)
     """For words that come in pairs: above zero for the stricter one, below for the other."""
@@ -103,13 +105,18 @@ class Check:
         return f"{text} {self.expected.text}" if self.expected is not None else text
 
 
+_SAME = re.compile(r"\.(?:to_string|into|to_owned|as_str|unwrap|expect|clone|to_vec)\((?:'[^']*')?\)")
 _KEYED = re.compile(r"\['(\w+)'\]")
 _OWN = re.compile(r"(?<![\w.])(?:self|this|cls)\.|@(?=\w)")
 
 
 def canon(expr: Expr) -> str:
     """The normal form where fields, keys and one's own attributes look alike."""
-    return _OWN.sub("", _KEYED.sub(r".\1", lossless(expr).text))
+    known: str | None = expr.__dict__.get("_canon")
+    if known is None:
+        known = _OWN.sub("", _KEYED.sub(r".\1", _SAME.sub("", lossless(expr).text)))
+        expr.__dict__["_canon"] = known
+    return known
 
 
 def lossless(expr: Expr) -> Expr:
@@ -143,12 +150,16 @@ def lossless(expr: Expr) -> Expr:
             and expr.args[0].name in _QUIET
         ):
             expr = expr.args[0].args[0]
+        elif expr.op == "call" and len(expr.args) == 2 and expr.callee in _AWAITING:
+            expr = expr.args[1]
         elif expr.op == "attr" and expr.name in ("to_a", "to_h", "dup"):
             expr = expr.args[0]
         else:
             return expr
 
 
+_AWAITING = {"asyncio.run", "anyio.run", "loop.run_until_complete", "Ok",
+             "asyncio.get_event_loop().run_until_complete", "block_on", "tokio_test.block_on"}  # fmt: skip
 _QUIET = {"to_vec", "clone", "as_deref", "as_ref", "as_str", "to_string", "into", "to_owned", "unwrap",
     "iter", "into_iter",
           "copy", "toList", "collect", "as_slice"}  # fmt: skip

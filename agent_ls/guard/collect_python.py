@@ -25,6 +25,8 @@ def collect_python(file: File, helpers: Helpers, *, collected: bool) -> None:
     _scope(file, helpers, file.stmts, "", module_markers, seen, collected=collected, in_class=None)
     for stmt in file.stmts:
         _taken_away(stmt, seen)
+        if stmt.kind not in ("func", "class"):
+            _set_from_outside(stmt, seen)
     file.tests = [test for test in seen.values() if not test.unit]
     file.units += [test for test in seen.values() if test.unit]
 
@@ -109,6 +111,23 @@ def _taken_away(stmt: Stmt, seen: dict[str, Test]) -> None:
         elif test.id == name and test.line < stmt.line:
             test.markers += _marks([value.args[0]]) if value.op == "call" and value.args else []
             test.unit = value.op != "call"
+
+
+def _set_from_outside(stmt: Stmt, seen: dict[str, Test]) -> None:
+    """`setattr(SomeTest, name, unittest.skip(…)(…))`, whatever loop it stands in."""
+    parts = [part for inner in stmt.walk() for expr in inner.exprs for part in expr.walk()]
+    texts = {part.value for part in parts if part.op == "lit" and isinstance(part.value, str)}
+    for call in parts:
+        if call.op != "call" or call.callee != "setattr" or len(call.positional) != 3:
+            continue
+        owner, _, value = call.positional
+        for test in seen.values():
+            label = test.id.rpartition("::")
+            if test.unit or label[0].rpartition("::")[2] != owner.text.rpartition(".")[2]:
+                continue
+            if label[2] in texts or not any(text.startswith("test") for text in texts):
+                kind = "xfail" if "expectedFailure" in value.text or "xfail" in value.text else "skip"
+                test.markers.append(Marker(kind, call.text[:120], call.line or stmt.line))
 
 
 def _bases(file: File) -> set[str]:

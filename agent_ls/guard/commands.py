@@ -107,7 +107,7 @@ def narrowing(old: str, new: str) -> list[tuple[str, str, str]]:
         if re.search(pattern, new) and not re.search(pattern, old):
             if what.startswith("a pipe") and "pipefail" in new:
                 continue
-            severity = "review" if what.startswith(("a pipe", "a plugin")) else "block"
+            severity = "review" if what.startswith("a plugin") else "block"
             found.append(("test-run-neutered", severity, what))
     if re.match(r"(?:@?-|-@)", new) and not re.match(r"(?:@?-|-@)(?! )", old) and not new.startswith("- "):
         found.append(("test-run-neutered", "block", "make ignores the exit code"))

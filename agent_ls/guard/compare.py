@@ -95,7 +95,10 @@ class Compared:
         """Objects under test that became doubles: `shop = Mock()` in place of `shop = Shop()`."""
         for name, was in old.made.items():
             now = new.made.get(name)
-            if now is None or not is_double(now) or is_double(was) or not constructed(was):
+            if now is None or is_double(was) or not constructed(was):
+                continue
+            own = now.op == "call" and now.callee in new.own and was.callee not in old.own
+            if not is_double(now) and not (own and name == "<result>" and new.set_up):
                 continue
             what = "what it returns" if name == "<result>" else name
             self.add(
@@ -159,7 +162,13 @@ class Compared:
                 if marker in old.markers:
                     continue
                 self._mark(kind, severity, new, marker, f"{new.name} {what}: {marker.text[:120]}")
-        for kind, direction in (("timeout", 1), ("examples", -1), ("retry", 1), ("row-count", -1)):
+        for kind, direction in (
+            ("timeout", 1),
+            ("limit", 1),
+            ("examples", -1),
+            ("retry", 1),
+            ("row-count", -1),
+        ):
             one, two = _largest(old.markers, kind), _largest(new.markers, kind)
             if one is None or two is None:
                 if (
@@ -188,6 +197,7 @@ class Compared:
             if (two.value - one.value) * direction > 0:
                 name = {
                     "timeout": "time-limit-raised",
+                    "limit": "time-limit-raised",
                     "examples": "property-narrowed",
                     "retry": "test-retried",
                     "row-count": "cases-removed",

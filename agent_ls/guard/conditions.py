@@ -211,6 +211,13 @@ def equality(left: Expr, right: Expr, line: int) -> list[Check]:
         return [c for one, two in pairs if one.text != two.text for c in equality(one, two, line)] or [
             nothing(left, "both sides are the same")
         ]
+    pairs_only = all(part.op == "pair" for part in (*left.args, *right.args))
+    if left.op == right.op == "dict" and left.args and pairs_only:
+        here, there = ({p.args[0].text: p.args[1] for p in side.args} for side in (left, right))
+        if set(here) == set(there):
+            unlike = [key for key in here if here[key].text != there[key].text]
+            parts = [c for key in unlike for c in equality(here[key], there[key], line)]
+            return parts or [nothing(left, "both sides are the same")]
     check = oriented("equal", left, right)
     expected = check.expected
     if expected is not None and expected.op == "lit" and isinstance(expected.value, bool):
@@ -232,7 +239,8 @@ def approximation(subject: Expr, call: Expr, line: int) -> Check:
     slack = max(number(rel, 0.0), number(absolute, 0.0))
     if rel is None and absolute is None:
         slack = 1e-6
-    return Check("approx", subject, subject, expected, line=line, slack=slack)
+    relative = absolute is None and call.callee.endswith("approx")
+    return Check("approx", subject, subject, expected, line=line, slack=slack, relative=relative)
 
 
 def number(expr: Expr | None, default: float) -> float:
@@ -349,11 +357,18 @@ def matches_all(pattern: Expr | None) -> bool:
         return False
     if pattern.op == "call" and pattern.positional:
         pattern = pattern.positional[0]
-    text = pattern.value if isinstance(pattern.value, str) else None
-    return (
-        text is not None
-        and re.fullmatch(
-            r"\^?(?:\(\?s\))?(?:\.\*\??|\.|\.\+\??|\[\\s\\S\][*+]?|\(\.\*\)|\\w\*|\S?\*)?\$?", text
-        )
-        is not None
-    )
+    return isinstance(pattern.value, str) and matches_everything(pattern.value)
+
+
+_SAMPLES = ("zq", "Zq 7", "~#", "0", "-")
+
+
+def matches_everything(pattern: str) -> bool:
+    """Does a regular expression match texts that have nothing to do with each other?"""
+    if len(pattern) > 200 or re.search(r"[*+}]\)[*+{]", pattern):
+        return False
+    try:
+        compiled = re.compile(pattern.replace("\\\\", "\\"))
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return all(compiled.search(text) for text in _SAMPLES)

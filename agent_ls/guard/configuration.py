@@ -196,7 +196,7 @@ def _commands(new_world: World, path: str, before: str, after: str, elsewhere: s
         if command in there:
             continue
         scored = [
-            (SequenceMatcher(None, command, other).ratio(), -number, other)
+            (_likeness(command, other), -number, other)
             for number, other in fresh
             if number not in used and _runner(other) == _runner(command)
         ] or [(0.0, -number, other) for number, other in fresh if number not in used]
@@ -213,11 +213,23 @@ def _commands(new_world: World, path: str, before: str, after: str, elsewhere: s
         _, number, other = max(scored)
         used.add(-number)
         for kind, severity, message in narrowing(command, other):
+            if message.startswith("a pipe") and "pipefail" in after:
+                continue
             level = "block" if severity == "block" else "review"
             found.append(
                 Finding(kind, level, path, -number, f"{message}: {other[:100]}", command[:200], other[:200])
             )
     return found
+
+
+def _likeness(one: str, two: str) -> float:
+    return SequenceMatcher(None, one, two).ratio() + (_label(one) == _label(two))
+
+
+def _label(command: str) -> str:
+    """What a command is called, in a table of scripts: `"test": "jest"`."""
+    match = re.match(r"""["']?([\w:.-]+)["']?\s*[:=]\s""", command)
+    return match.group(1) if match is not None else ""
 
 
 def _runner(command: str) -> str:

@@ -222,6 +222,13 @@ def matcher(subject: Expr, relation: str, args: tuple[Expr, ...], line: int, wor
         return simple(relation, subject, line)
     if bare == "called":
         return [Check("not-called" if deny else "called", subject, subject, line=line)]
+    if (
+        word in ("hasfieldorpropertywithvalue", "tohaveproperty", "haveproperty", "property")
+        and len(args) == 2
+    ):
+        field = str(args[0].value)
+        part = Expr("attr", field, (subject,), line=line)
+        return [Check(relation.replace("contains", "equal"), part, part, args[1], line=line)]
     if bare == "length":
         size = Expr("call", args=(name("len"), subject), line=line)
         return [Check(f"{'!' if deny else ''}equal", size, size, first or literal(1), line=line)]

@@ -84,7 +84,7 @@ def _data(old: World, new: World, path: str) -> list[Finding]:
         line.rstrip() for line in two.splitlines()
     )
     line = next((number for number, _ in new_lines(one, two, comments=True)), 1)
-    if not gone and name.endswith((".snap", ".ambr", ".csv", ".txt")):
+    if not gone and name.endswith((".snap", ".ambr", ".csv", ".txt")) and _in_order(one, two):
         return []  # only additions: new snapshots
     text = next(iter(gone), "")
     return [
@@ -97,6 +97,12 @@ def _data(old: World, new: World, path: str) -> list[Finding]:
             before=text[:200],
         )
     ]
+
+
+def _in_order(one: str, two: str) -> bool:
+    """Are the lines of one text in the other one, in the same order?"""
+    rest = iter([line.rstrip() for line in two.splitlines()])
+    return all(line.rstrip() in rest for line in one.splitlines() if line.strip())
 
 
 def _same_data(one: str, two: str, name: str) -> bool:
@@ -142,7 +148,8 @@ def _self_healing(path: str, before: str, after: str) -> list[Finding]:
         )
         origin = re.search(rf"(?m)^.*\b{re.escape(word)}\s*:?=.*$", after) if word else None
         named = _EXPECTED.search(line) or (origin is not None and _EXPECTED.search(origin.group()))
-        if named and read and not _ASKED.search(around) and not _LITERAL_ARGUMENT.search(line):
+        compared = word and re.search(rf"(?:assert|expect|[eE]quals?)\b.*\b{re.escape(word)}\b\.read", after)
+        if (named or compared) and read and not _ASKED.search(around) and not _LITERAL_ARGUMENT.search(line):
             text = f"the test writes the file that it compares with: {line.strip()[:100]}"
             found.append(
                 Finding("expected-written-by-test", "block", path, number, text, after=line.strip()[:200])

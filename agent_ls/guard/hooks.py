@@ -91,6 +91,10 @@ def _lines(path: str, before: str, after: str, language: str) -> list[Finding]:
             kind, what = "outcome-forced", "the run ends with success, whatever failed"
         elif testy and _SKIP_ALL.search(line):
             kind, severity, what = "test-run-changed", "review", "tests are retried or left out"
+            left_out = re.search(r"filter_run_excluding\(?\s*:?(\w+)", line)
+            others = [other for n, other in enumerate(lines, 1) if n != number]
+            if left_out is not None and any(re.search(rf":{left_out.group(1)}\b", other) for other in others):
+                severity = "block"
         else:
             match = _EXIT.search(line)
             if (
@@ -205,7 +209,7 @@ def _hook(path: str, stmt: Stmt, before: str) -> list[Finding]:
         ):
             return finding("tests-deselected", "it changes which tests run")
     elif stmt.name in ("pytest_ignore_collect", "pytest_pycollect_makeitem", "pytest_collect_file"):
-        if newly(r"return (?:True|\[\])|return \("):
+        if newly(r"return (?!None|False|[};]|$)"):
             return finding("tests-deselected", "it keeps files from being collected")
     elif stmt.name in (
         "pytest_pyfunc_call",

@@ -156,9 +156,8 @@ def special_cases(path: str, before: File | None, after: File, tests: TestLitera
             if (count >= 2 and _conjunction(literals)) or (told and any(_distinctive(e) for e in told)):
                 severity = "block"
             elif plain_answer and (count >= 1):
-                severity = (
-                    "block" if count >= 2 or any(not isinstance(e.value, str) for e in fresh) else "review"
-                )
+                data = any(not isinstance(e.value, str) or re.search(r"\W", e.value) for e in fresh)
+                severity = "block" if count >= 2 or data else "review"
             elif count >= 2:
                 severity = "review"
             if severity is not None:
@@ -204,6 +203,8 @@ def _compared(test: Expr) -> list[Expr]:
             for side in part.args:
                 if side.op == "lit":
                     found.append(side)
+                elif side.op == "call" and side.args[0].name[:1].isupper():  # Decimal("0.10")
+                    found += [arg for arg in side.args[1:] if arg.op == "lit"]
                 elif side.op in ("list", "tuple", "set") and part.name == "in":
                     found += [arg for arg in side.args if arg.op == "lit"]
                 elif side.op in ("list", "tuple"):

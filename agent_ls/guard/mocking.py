@@ -110,6 +110,10 @@ def _by_call(call: Expr) -> Mock | None:
     ):
         path = str(args[0].value)
         return Mock(path, path.rpartition("/")[2], path, call.line, canned, module=True)
+    replaced = re.search(r"(?:^|\.)mock\.method$|^sinon\.(?:stub|replace)$", callee)
+    if replaced and len(args) >= 2 and isinstance(args[1].value, str):
+        owner = dotted(args[0])
+        return Mock(f"{owner}.{args[1].value}", str(args[1].value), owner, call.line, True)
     if last in _CANNED:
         inner = call.args[0].args[0] if call.args[0].op == "attr" else None
         if inner is not None and inner.op == "call":

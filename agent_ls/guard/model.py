@@ -111,6 +111,15 @@ def make_test(
         if part.op == "call" and part.callee in ("expect.assertions", "t.plan") and part.positional
         and isinstance(part.positional[0].value, int)
     ]  # fmt: skip
+    limits = [
+        float(word.args[0].value)
+        for part in inner
+        if part.op == "call"
+        for word in part.args[1:]
+        if word.op == "kw" and word.name in ("timeout", "deadline", "max_time") and _is_number(word.args[0])
+    ]
+    if limits:
+        test.markers.append(Marker("limit", "timeout", line, max(limits)))
     walk.gathered = any(p.op == "call" and p.callee.endswith(".assertAll") for p in inner)
     walk.forced = any(
         p.op == "call" and p.callee in ("expect.assertions", "expect.hasAssertions", "t.plan") for p in inner
@@ -119,6 +128,8 @@ def make_test(
         row = ", ".join(value.text for value in binding.values())[:300] if binding else ""
         context = Context({**file.env, **binding}, path=file.path, row=row, lost=lost)
         walk.block(body, context)
+    if not unit:
+        walk.idle(Context(dict(file.env), path=file.path))
     if bindings is not None and not bindings:
         walk.block(body, Context(dict(file.env), path=file.path, lost="empty-iteration"))
     if unit:
@@ -144,6 +155,10 @@ def make_test(
     test.checks, test.stops, test.mocks, test.calls = walk.checks, walk.stops, walk.mocks, walk.calls
     test.tokens = Counter(token for expr in everything for token in re.findall(r"\w+", expr.text))
     return test
+
+
+def _is_number(expr: Expr) -> bool:
+    return isinstance(expr.value, int | float) and not isinstance(expr.value, bool)
 
 
 def all_functions(stmts: Iterable[Stmt]) -> dict[str, Stmt]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from agent_ls.guard.checks import Check, nothing
+from agent_ls.guard.conditions import demands, matches_everything
 from agent_ls.guard.syntax import Expr, Stmt, literal, name
 
 _RAISING_CALLS = re.compile(r"^(?:panic!|unreachable!|raise|Kernel\.raise|fail!|unimplemented!|todo!)$")
@@ -61,12 +62,15 @@ def raises_by_call(expr: Expr, relation: str, args: list[Expr], last: str) -> li
     message = ""
     if relation in ("errs", "erris"):
         subject = args[0]
+        there = Check("defined", subject, subject, line=line)
         if last in ("Error", "Errorf"):
-            return [Check("defined", subject, subject, line=line)]
+            return [there]
+        if last in ("ErrorContains", "EqualError", "ErrorContainsf", "EqualErrorf") and len(args) > 1:
+            text = Expr("call", args=(Expr("attr", "Error", (subject,)),), line=line)
+            relation = "contains" if "Contains" in last else "equal"
+            return [there, Check(relation, text, text, args[1], line=line)]
         if relation == "erris":
             kind = args[1] if len(args) > 1 else None
-        elif len(args) > 1 and last in ("ErrorContains", "EqualError"):
-            message = args[1].text
         return [Check("raises", subject, subject, kind, line=line, message=message)]
     if code is not None and raises_itself(code.body):
         return [own_error(body_of(code))]
@@ -78,26 +82,46 @@ def raises_by_call(expr: Expr, relation: str, args: list[Expr], last: str) -> li
         others = []
     elif code is None and others:
         code, others = others[0], others[1:]
+    others = [other for other in others if not (other.op == "lit" and other.value is None)] or others[:0]
+    trailing = len(args) > 2
     for other in others:
         if other.op == "func":
+            if other is codes[-1] and len(codes) > 1:
+                continue
+            message += other.text
+        elif other.op == "dict" and kind is None and (label := _field(other, "name")) is not None:
+            kind = name(str(label.value))
             message += other.text
         elif other.op in ("lit", "regex", "fstr", "dict"):
             if not (
                 isinstance(other.value, str)
                 and last in ("throws", "rejects")
                 and other is others[-1]
-                and len(others) > 1
+                and (len(others) > 1 or trailing)
             ):
                 message += other.text
         elif kind is None:
             kind = other
-    if len(codes) > 1:  # node's predicate
-        message += codes[1].text
+    if len(codes) > 1:  # a predicate about the error
+        for part in (e for stmt in codes[1].body if stmt.kind == "return" for e in stmt.exprs):
+            for check in demands(part):
+                if check.relation == "type" and check.expected is not None and kind is None:
+                    kind = check.expected
+                elif check.expected is not None and check.relation in ("equal", "contains", "regex"):
+                    message += check.expected.text
+                elif check.relation != "nothing":
+                    message += check.subject.text
     subject = body_of(code) if code is not None else name("?")
     return [Check("raises", subject, subject, kind, line=line, message=demanded_text(message))]
 
 
+def _field(table: Expr, key: str) -> Expr | None:
+    found = (p.args[1] for p in table.args if p.op == "pair" and p.args[0].value == key)
+    return next((value for value in found if isinstance(value.value, str)), None)
+
+
 def demanded_text(message: str) -> str:
     """`message`, or "" for a pattern that every text has."""
-    plain = re.sub(r"^'(?:\(\?\w+\))?|^/|'$|/\w*$", "", message)
-    return "" if any(re.fullmatch(r"\^?\(?\.?[*+]?\)?\$?", part) for part in plain.split("|")) else message
+    if message[:1] not in ("'", '"', "/"):
+        return message
+    return "" if matches_everything(re.sub(r"^['\"/]|['\"]$|/\w*$", "", message)) else message

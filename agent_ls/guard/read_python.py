@@ -148,6 +148,12 @@ def _expr(node: ast.expr) -> Expr:
             return Expr("attr", attr, (_expr(value),), line=line)
         case ast.Call(func=func, args=args, keywords=keywords):
             callee = _expr(func)
+            if callee.text == "dict" and keywords and not args and all(word.arg for word in keywords):
+                pairs = tuple(
+                    Expr("pair", args=(literal(word.arg, line), _expr(word.value)), line=line)
+                    for word in keywords
+                )
+                return Expr("dict", args=pairs, line=line)
             return Expr("call", args=(callee, *map(_expr, args), *map(_keyword, keywords)), line=line)
         case ast.Subscript(value=value, slice=key):
             return Expr("index", args=(_expr(value), _expr(key)), line=line)

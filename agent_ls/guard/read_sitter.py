@@ -29,14 +29,11 @@ def read_sitter(source: bytes, language: str) -> tuple[Stmt, ...] | None:
     table = TABLES.get(language)
     if table is None:
         return None
-    from tree_sitter import Parser
+    from agent_ls.workspace.parsing import TooSlow, parse
 
-    from agent_ls.workspace.grammars import grammar
-
-    root = Parser(grammar(language)).parse(source).root_node
     try:
-        return _Reader(source, language, table, 0).stmts(root)
-    except RecursionError:
+        return _Reader(source, language, table, 0).stmts(parse(language, source).root_node)
+    except (RecursionError, TooSlow):
         return None
 
 
@@ -295,6 +292,13 @@ class _Reader:
             test = Expr("cmp", "==", (about, self.expr(value) if value else name("_")), line=self.line(child))
             rest = [self.stmt(c) for c in self.named(child) if c != value]
             arms.append(Stmt("if", self.line(child), (test,), tuple(s for made in rest for s in made)))
+        last = arms[-1] if len(arms) > 1 else None
+        catches_all = last is not None and re.fullmatch(r"_|[a-z]\w*|\?", last.exprs[0].args[1].text)
+        if self.language == "rust" and last is not None and catches_all:
+            chain = last.body
+            for arm in reversed(arms[:-1]):
+                chain = (Stmt("if", arm.line, arm.exprs, arm.body, chain, end=end),)
+            return [Stmt("block", line, (about,), chain, end=end)]
         return [Stmt("block", line, (about,), tuple(arms), end=end)]
 
     def _annotations(self, node: Node) -> tuple[tuple[Expr, ...], frozenset[str]]:

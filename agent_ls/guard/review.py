@@ -297,7 +297,9 @@ def removed_names(old: World, new: World, changed: list[str]) -> set[str]:
 
 _DEFINES = re.compile(
     r"\b(?:def|class|func|fn|function|struct|enum|interface|trait|module|type|macro_rules!)\s+"
-    r"(?:\([^)\n]*\)\s*)?(\w{4,})|(?:public|private|protected|internal|static)[\w<>\[\], ?]*\s(\w{4,})\s*\([^;{}]*\)\s*(?:throws [\w, .]+)?\{"
+    r"(?:\([^)\n]*\)\s*)?(\w{4,})"
+    r"|(?:public|private|protected|internal|static)[\w<>\[\], ?]*\s(\w{4,})\s*\([^;{}]*\)"
+    r"\s*(?:throws [\w, .]+)?\{"
 )
 
 

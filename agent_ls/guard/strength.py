@@ -114,8 +114,7 @@ def _about_input(condition: str) -> bool:
     return elsewhere(condition) or (
         bool(names)
         and all(
-            re.match(r"isinstance|math\.|int$|str$|float$|dt\.|datetime|bytes$|list$|dict$|sys\.|os\.name", n)
-            for n in names
+            re.match(r"isinstance|math\.|int$|str$|float$|dt\.|datetime|bytes$|list$|dict$", n) for n in names
         )
     )
 
@@ -176,6 +175,9 @@ def _other_relation(old: Check, new: Check) -> Loss | None:
         return _bounds(old, new)
     if new.rank >= old.rank:
         return None
+    if old.relation == "raises" and new.relation == "defined":
+        text = f"any error is accepted instead of {short(old.expected) if old.expected else 'a certain one'}"
+        return Loss("error-widened", "block", text)
     if new.relation.startswith("!") and not old.relation.startswith("!"):
         if new.relation == f"!{old.relation}":
             return Loss(
@@ -236,8 +238,9 @@ def _word(check: Check) -> str:
 # -- the same relation
 def _same_relation(old: Check, new: Check) -> Loss | None:
     one, two = old.expected, new.expected
-    if old.relation == "approx" and new.slack > old.slack * 1.0001:
-        return Loss("tolerance-widened", "block", f"the tolerance went from {old.slack:g} to {new.slack:g}")
+    if old.relation == "approx" and _allowed(new) > _allowed(old) * 1.0001:
+        was, now = (f"{_allowed(c):g}" for c in (old, new))
+        return Loss("tolerance-widened", "block", f"the tolerance went from {was} to {now}")
     if old.relation in ("lt", "le", "gt", "ge"):
         return _bounds(old, new)
     if (
@@ -260,6 +263,10 @@ def _same_relation(old: Check, new: Check) -> Loss | None:
     if old.relation == "equal" and new.key in {part.key for part in pieces(old)}:
         text = f"only {short(new.raw)} of {short(old.raw)} is compared"
         return Loss("comparison-narrowed", "block", text)
+    if one.op == "dict" and two.op in ("list", "tuple", "set") and two.args:
+        keys = {canon(pair.args[0]) for pair in one.args if pair.op == "pair"}
+        if {canon(arg) for arg in two.args} <= keys:
+            return Loss("comparison-narrowed", "block", f"only the keys of {short(old.raw)} are compared")
     if wild_parts(two) > wild_parts(one):
         return Loss(
             "expected-value-loosened", "block", f"parts of what {short(old.raw)} should be accept anything"
@@ -274,6 +281,10 @@ def _same_relation(old: Check, new: Check) -> Loss | None:
         return Loss("assertion-loosened", "block", f"more types are accepted: {short(two)}")
     if old.relation == "equal" and one.op in ("list", "tuple") and _is_set(two) and not _is_set(one):
         return Loss("assertion-ignores-order", "block", f"{short(old.raw)} is compared as a set")
+    root = _root(new.subject)
+    if old.relation == "equal" and root and root in _asked_of(two) and root not in _asked_of(one):
+        text = f"the expected value is computed by what is tested ({root})"
+        return Loss("expected-from-actual", "block", text)
     if old.relation == "equal" and _computed(new) and not _computed(old):
         called = {part.callee for part in new.subject.walk() if part.op == "call"} & {
             part.callee for part in two.walk() if part.op == "call"
@@ -322,9 +333,31 @@ def _is_set(expr: Expr) -> bool:
     return expr.op == "set" or (expr.op == "call" and _SETS.search(expr.callee) is not None)
 
 
+def _allowed(check: Check) -> float:
+    """How far off a value may be; what is relative counts as such where the expected value isn't known."""
+    size = abs(number(check.expected, 1.0)) if check.relative and check.expected is not None else 1.0
+    return check.slack * size
+
+
 def _close(one: Expr, two: Expr, slack: float) -> bool:
     a, b = number(one, float("nan")), number(two, float("nan"))
     return abs(a - b) <= max(slack, 1e-6) * max(1.0, abs(a))
+
+
+def _root(subject: Expr) -> str:
+    """The object that a subject asks: `cart` of `cart.total()`."""
+    while subject.op in ("call", "attr", "index", "await") and subject.args:
+        subject = subject.args[0]
+    return subject.name if subject.op == "name" and subject.name[:1].islower() else ""
+
+
+def _asked_of(expr: Expr) -> set[str]:
+    """Objects whose methods an expression calls."""
+    return {
+        root
+        for part in expr.walk()
+        if part.op == "call" and part.args[0].op == "attr" and (root := _root(part.args[0]))
+    } - {"datetime", "np", "math", "json", "os", "re", "self", "this"}
 
 
 def _computed(check: Check) -> bool:

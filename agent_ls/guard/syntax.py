@@ -195,6 +195,17 @@ def folded(expr: Expr) -> Expr:
     args = tuple(folded(arg) for arg in expr.args)
     if any(a is not b for a, b in zip(args, expr.args, strict=True)):
         expr = evolve(expr, args=args)
+    if expr.op == "index" and len(args) == 2 and args[1].op == "lit":
+        holder, key = args[0], args[1].value
+        if holder.op in ("list", "tuple") and isinstance(key, int) and not isinstance(key, bool):
+            plain = not any(arg.op == "spread" for arg in holder.args)
+            return holder.args[key] if plain and -len(holder.args) <= key < len(holder.args) else expr
+        if holder.op == "dict" and all(arg.op == "pair" for arg in holder.args):
+            return next((pair.args[1] for pair in holder.args if pair.args[0].value == key), expr)
+    if expr.op == "call" and len(args) == 2 and args[0].text == "len" and args[1].op in ("list", "tuple"):
+        return expr if any(a.op == "spread" for a in args[1].args) else literal(len(args[1].args), expr.line)
+    if expr.op == "call" and args[0].name == "getfixturevalue" and isinstance(args[-1].value, str):
+        return name(args[-1].value, expr.line)
     if expr.op == "attr":
         inner = args[0]
         found = next(

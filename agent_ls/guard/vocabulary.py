@@ -96,7 +96,7 @@ MATCHERS: dict[str, str] = _words(
     " isequaltoignoringcase isequaltoignoringwhitespace isequaltonormalizingwhitespace"
     " containsanyof issubsetof",
     type="tobeinstanceof isinstanceof instanceof bea bean beinstanceof bekindof isexactlyinstanceof"
-    " beoftype a an"
+    " isinstance beoftype a an"
     " tobetypeof beassignableto instanceofany isassignablefrom beaninstanceof beakindof respondto",
     lt="tobelessthan below lessthan islessthan belessthan lt isbefore bebefore",
     le="tobelessthanorequal most lessthanorequalto islessthanorequalto belessthanorequalto atmost lte"

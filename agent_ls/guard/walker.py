@@ -44,6 +44,8 @@ _THREADS = re.compile(r"(?:^|\.)(?:Thread|new Thread|submit|start_soon|create_ta
 _CUSTOM = re.compile(r"(?:assert|verify|expect|check)(?=[A-Z_])")
 """Assertions of libraries that aren't known: what they demand isn't known either, but that they are there."""
 _NO_ASSERTION = re.compile(
+    r"assert(?:All|Softly|Multiple|Timeout\w*)$|expect(?:Message|Cause)$|assertions$"
+    r"|"
     r"(?:check_(?:output|call|in|out)|expect_(?:call|request)s?|verify_(?:none|ssl)|checkout)$"
 )
 _EACH = {"forEach", "each", "each_with_index", "for_each", "map", "ForEach", "each_pair"}
@@ -85,20 +87,59 @@ class Walk:
     """Are the failures of soft assertions looked at in the end?"""
     _local: dict[str, tuple[Stmt, str]] = field(factory=dict)
     _active: list[str] = field(factory=list)
+    _inlined: set[str] = field(factory=set)
 
     def add(self, check: Check, at: Context) -> None:
         if len(self.checks) >= MAX_CHECKS:
             return
         full = evolve(
             check,
-            subject=folded(substitute(check.subject, at.env)),
-            expected=folded(substitute(check.expected, at.env)) if check.expected is not None else None,
+            subject=self.valued(check.subject, at),
+            expected=self.valued(check.expected, at) if check.expected is not None else None,
             conditions=(*at.conditions, *check.conditions),
             lost=check.lost or at.lost,
             path=check.path or at.path,
             row=at.row,
         )
         self.checks.append(_settled(full))
+
+    def valued(self, expr: Expr, at: Context) -> Expr:
+        """An expression with names, and calls of helpers that only compute a value, replaced by what
+        they stand for."""
+        found = folded(substitute(expr, at.env))
+        for _ in range(3):
+            inlined = self._values(found)
+            if inlined is found or len(inlined.text) > 4 * MAX_BOUND:
+                break
+            found = folded(inlined)
+        return found
+
+    def _values(self, expr: Expr) -> Expr:
+        if expr.op == "func":
+            return expr
+        args = tuple(self._values(arg) for arg in expr.args)
+        if any(a is not b for a, b in zip(args, expr.args, strict=True)):
+            expr = evolve(expr, args=args)
+        plain = expr.op == "name" and self.language == "ruby"
+        if not plain and expr.op != "call":
+            return expr
+        head = expr if plain else expr.args[0]
+        if head.op != "name" and not (head.op == "attr" and _is_own(head.args[0])):
+            return expr
+        if head.name == "getfixturevalue" or head.name in self._active:
+            return expr
+        found = self._local.get(head.name) if head.op == "name" else None
+        found = found or self.helpers(head.name)
+        value = computed(found[0], self.language) if found is not None else None
+        if found is None or value is None:
+            return expr
+        params = [p.lstrip("&*") for p in found[0].params if p not in ("self", "cls", "this")]
+        given = () if plain else expr.args[1:]
+        if any(arg.op == "spread" for arg in given) or len(given) > len(params):
+            return expr
+        bound = dict(zip(params, [arg for arg in given if arg.op != "kw"], strict=False))
+        bound |= {arg.name: arg.args[0] for arg in given if arg.op == "kw"}
+        return substitute(value, bound)
 
     def block(self, stmts: Sequence[Stmt], at: Context) -> tuple[Context, bool]:
         """Walk statements; the context behind them, and whether the flow ended."""
@@ -188,6 +229,10 @@ class Walk:
             for check in demands(test, False):
                 self.add(evolve(check, line=check.line or stmt.line), at)
             return self.block(stmt.orelse, at)
+        if stmt.orelse and self._fails(stmt.orelse) and always is None and not self._fails(stmt.body):
+            for check in demands(test):
+                self.add(evolve(check, line=check.line or stmt.line), at)
+            return self.block(stmt.body, at)
         text, lost = resolved.text, at.lost
         if always is not None:
             yes = at if always else evolve(at, lost=lost or "unreachable")
@@ -235,13 +280,31 @@ class Walk:
         env = _without(at.env, body)
         if rows is None:
             inner = evolve(at, env={k: v for k, v in env.items() if k not in _names(target)})
-            self.block(body, evolve(inner, conditions=(*at.conditions, f"for {over.text}")))
+            text = self._generated(over) or over.text
+            self.block(body, evolve(inner, conditions=(*at.conditions, f"for {text}")))
             return
         if not rows:
             self.block(body, evolve(at, lost=at.lost or "empty-iteration"))
         for row in rows:
             bound = bind(target, row)
             self.block(body, evolve(at, env={**env, **bound}, row=row.text if not at.row else at.row))
+
+    def idle(self, at: Context) -> None:
+        """Checks in functions of the test that nothing calls."""
+        for label, (function, path) in list(self._local.items()):
+            if label not in self._inlined and not function.decorators:
+                env = {key: value for key, value in at.env.items() if key not in function.params}
+                self.block(function.body, evolve(at, env=env, lost="unreachable", path=path))
+
+    def _generated(self, over: Expr) -> str:
+        """What a loop over a generator of the tests goes through, as a range, if a number says how long."""
+        if over.op != "call" or over.args[0].op != "name":
+            return ""
+        found = self._local.get(over.callee) or self.helpers(over.callee)
+        if found is None or not any("yield" in e.text for s in found[0].body for e in s.all_exprs()):
+            return ""
+        number = next((a.value for a in over.positional if a.op == "lit" and isinstance(a.value, int)), None)
+        return f"range({number})" if number else ""
 
     def _with(self, stmt: Stmt, at: Context) -> tuple[Context, bool]:
         env = dict(at.env)
@@ -404,9 +467,15 @@ class Walk:
             part = stack.pop()
             if part.op == "func":
                 continue
+            if part.op == "call" and _TASKS.search(part.callee) and not (awaited or self.waited or at.lost):
+                for arg in part.args[1:]:
+                    self._through(arg, evolve(at, lost="thread"), awaited=True)
+                continue
             if part.op == "call" and _ignores_errors(part) and not at.lost:
                 self._through(part.args[0].args[0], evolve(at, lost="swallowed"), awaited=True)
                 continue
+            if part.op == "name" and self.language == "ruby" and part is not expr and self.helpers(part.name):
+                self._call(Expr("call", args=(part,), line=part.line), at, awaited=True)
             if part.op == "call":
                 self.calls.add(part.callee.rpartition(".")[2] or part.callee)
                 if into_functions or part is not expr:
@@ -492,6 +561,7 @@ class Walk:
 
     def _inline(self, found: tuple[Stmt, str], label: str, args: tuple[Expr, ...], at: Context) -> None:
         function, path = found
+        self._inlined.add(label)
         if at.depth >= MAX_DEPTH or label in self._active:
             return
         params = [p.lstrip("&*") for p in function.params]
@@ -556,6 +626,7 @@ class Walk:
         return False
 
 
+_TASKS = re.compile(r"(?:^|\.)(?:ensure_future|create_task|start_soon|run_coroutine_threadsafe)$")
 _CATCHING = re.compile(
     r"(?:^|[.:])(?:catch_unwind|Record\.Exception(?:Async)?|Try|runCatching|catchThrowable)$"
 )
@@ -645,6 +716,36 @@ def _returned(function: Stmt) -> tuple[Stmt, ...] | None:
     return None
 
 
+def computed(function: Stmt, language: str) -> Expr | None:
+    """What a function returns, where it does nothing but compute it: assignments of names, then a result."""
+    if any("fixture" in decorator.text for decorator in function.decorators):
+        return None
+    env: dict[str, Expr] = {}
+    body = [s for s in function.body if not (s.kind == "expr" and s.exprs and s.exprs[0].op == "lit")]
+    while len(body) == 1 and body[0].kind == "block":
+        body = list(body[0].body)
+    if not body or len(body) > 4:
+        return None
+    for stmt in body[:-1]:
+        if stmt.kind == "assign" and stmt.name != "augmented" and len(stmt.exprs) == 2:
+            env.update(bind(stmt.exprs[0], substitute(stmt.exprs[1], env)))
+        else:
+            return None
+    last = body[-1]
+    implicit = language in ("ruby", "rust") and last.kind == "expr"
+    if not (last.kind == "return" or implicit) or len(last.exprs) != 1:
+        return None
+    value = last.exprs[0]
+    if value.op == "func" or (value.op == "lit" and isinstance(value.value, bool)):
+        return None
+    made = recognise(value)
+    if made:
+        thrown = next((check.subject for check in made if check.relation == "raises"), None)
+        return raised(thrown) if thrown is not None else None
+    found = substitute(value, env)
+    return found if len(found.text) <= MAX_BOUND else None
+
+
 def _as_function(label: str, value: Expr) -> Stmt:
     flags = frozenset({"async"} if value.name == "async" else ())
     return Stmt("func", value.line, (), value.body, name=label, params=value.params, flags=flags)
@@ -667,8 +768,30 @@ def _settled(check: Check) -> Check:
     expected = folded(check.expected) if check.expected is not None else None
     if expected is not check.expected:
         check = evolve(check, expected=expected)
-    if check.relation == "equal" and check.expected is not None and check.subject.text == check.expected.text:
+    if (
+        check.relation in ("equal", "approx")
+        and check.expected is not None
+        and check.subject.text == check.expected.text
+    ):
         return evolve(check, relation="nothing", why="both sides are the same")
+    if check.relation == "equal" and expected is not None:
+        return _without_fallback(check, expected)
+    return check
+
+
+def _without_fallback(check: Check, expected: Expr) -> Check:
+    """`actual == (stored if there else actual)` only demands something where there is something stored."""
+    own = check.subject.text
+    if expected.op == "cond" and len(expected.args) == 3:
+        test, one, two = expected.args
+        if two.text == own:
+            return evolve(check, expected=one, conditions=(*check.conditions, f"if {test.text}"))
+        if one.text == own:
+            return evolve(check, expected=two, conditions=(*check.conditions, f"if not {test.text}"))
+    if expected.op in ("or", "and") or (expected.op == "bin" and expected.name == "??"):
+        rest = [arg for arg in expected.args if arg.text != own]
+        if rest and len(rest) < len(expected.args):
+            return evolve(check, expected=rest[0], conditions=(*check.conditions, f"if {rest[0].text}"))
     return check
 
 

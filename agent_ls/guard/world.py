@@ -160,10 +160,22 @@ class World:
                     for p in self.all_paths
                     if p.endswith(("common/mod.rs", "test_helper.rb", "spec_helper.rb")) or "/support/" in p
                 )[:MAX_NEIGHBOURS]
-        return [path for path in found if path != file.path and is_test_path(path)]
+        bases = _bases_of(file) if file.language == "python" else []
+        return [
+            path
+            for path in found
+            if path != file.path and (is_test_path(path) or PurePosixPath(path).stem in bases)
+        ]
 
     def _ending(self, tail: str, folder: PurePosixPath) -> list[str]:
         return sorted(self.ending(tail), key=lambda path: PurePosixPath(path).parent != folder)[:3]
+
+
+def _bases_of(file: File) -> list[str]:
+    """Modules that base classes of the file's classes are imported from."""
+    return [
+        stmt.name.rpartition(".")[2] for stmt in file.stmts if stmt.kind == "import" and _is_base(file, stmt)
+    ]
 
 
 def _is_base(file: File, stmt: Stmt) -> bool:
