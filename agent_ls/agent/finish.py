@@ -63,7 +63,8 @@ def finish(
     data["summary"] = _summary(session, judge, verdict, text, explanation, data)
     session.log.append("usage", **data["usage"])
     data["reward"] = reward(read_events(session.log.path)) + (10.0 if verdict is Verdict.FIXED else 0.0)
-    session.log.append(
+    # What is returned is what was written down: without secrets.
+    finished = session.log.append(
         "session_finished",
         verdict=str(verdict),
         stop_reason=reason,
@@ -72,7 +73,7 @@ def finish(
         branch=data["branch"],
         report=data,
     )
-    return Report(data)
+    return Report(dict(finished.data["report"]))
 
 
 def _publish(session: Session, commit: str) -> None:
