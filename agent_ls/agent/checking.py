@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_ls.agent.session import Session
+from agent_ls.guard.api_surface import review_api
 from agent_ls.guard.conduct import new_signs, new_success_exit
 from agent_ls.guard.protected import Finding, check_change
 from agent_ls.testing.ids import file_of
@@ -21,6 +22,8 @@ def check_session(session: Session, tree: str) -> tuple[Finding, ...]:
     findings = check_change(
         touched, lambda path: worktree.read_blob(base, path), session.settings.tests, session.base_has
     )
+    if session.settings.permission == "refactor":
+        findings += _interface(session, tree, {path for path, _ in touched})
     for path, status in touched:
         if status in ("modified", "deleted", "moved away", "typechange") and not path.endswith(".py"):
             findings += _expected_data(session, path)
@@ -29,6 +32,14 @@ def check_session(session: Session, tree: str) -> tuple[Finding, ...]:
         if status != "moved away" and path.endswith((".py", ".pyi", ".pyx")):
             findings += _conduct(session, tree, path)
     return tuple(sorted(findings, key=lambda finding: finding.severity != "block"))
+
+
+def _interface(session: Session, tree: str, paths: set[str]) -> list[Finding]:
+    """A refactoring leaves the public interface as it is."""
+    from agent_ls.guard.trees import GitTree
+
+    before, after = (GitTree(session.repo, name) for name in (session.base_tree, tree))
+    return [f for f in review_api(before, after, paths) if f.severity != "info"]
 
 
 def _conduct(session: Session, tree: str, path: str) -> list[Finding]:
