@@ -16,7 +16,7 @@ from agent_ls.agent.locating import locate as locate_suspects
 from agent_ls.agent.report import Report
 from agent_ls.agent.session import Ask, Session, lock_session, open_session
 from agent_ls.agent.stops import HandOver, Stop
-from agent_ls.agent.strategies import needs_failing_test, run_strategies
+from agent_ls.agent.strategies import needs_failing_test, only_read, run_strategies
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import AgentLsError, UsageError
 from agent_ls.events import Event
@@ -73,6 +73,8 @@ def run_session(session: Session, *, resume_tree: str | None = None) -> Report:
     try:
         try:
             session.cancel.raise_if_cancelled()
+            if session.settings.permission == "read":
+                raise HandOver("permission", only_read(session))
             judge.baseline(need_failing=needs_failing_test(session.settings))
             if resume_tree is not None and resume_tree != session.base_tree:
                 session.worktree.reset_to(resume_tree)

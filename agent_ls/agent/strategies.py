@@ -34,6 +34,20 @@ def choose(settings: Settings, backend: Backend | None) -> Strategy:
     return "guided" if backend.capabilities.local or not backend.capabilities.tools else "tools"
 
 
+def only_read(session: Session) -> str:
+    """What can be said where no process may run and no file may change: the places to look at."""
+    from agent_ls.workspace.index.context import context
+    from agent_ls.workspace.index.opened import snapshot
+
+    said = "running tests needs --permission test, editing --permission fix; it is read"
+    view = snapshot(session.workspace).view
+    found = context(view, f"{session.task.title}\n{session.task.body}", limit=5) if view is not None else []
+    if not found:
+        return said
+    places = "; ".join(f"{item.path} ({item.reasons[0]})" if item.reasons else item.path for item in found)
+    return f"{said}. By the words of the task, look at: {places}"
+
+
 def run_strategies(session: Session, judge: Judge) -> str:
     """Run the first pass (if any) and the model's strategy.
 
