@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from agent_ls.workspace.grammars import grammar, language_of, refined
+from agent_ls.workspace.grammars import language_of, refined
+from agent_ls.workspace.parsing import TooSlow
+from agent_ls.workspace.parsing import parse as parse_bounded
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
@@ -30,14 +32,15 @@ class SyntaxProblem:
 
 
 def parse(name: str, text: str) -> tuple[str, Tree] | None:
-    """(language, tree) of the text, or None when the file's name names no language that we parse."""
-    from tree_sitter import Parser
-
+    """(language, tree) of the text, or None when the file's name names no language that we parse, or parsing
+    it would take too long."""
     language = language_of(name)
     if language is None:
         return None
-    # A parser of its own each time: they must not be shared between threads.
-    return language, Parser(grammar(language)).parse(text.encode("utf-8", "surrogatepass"))
+    try:
+        return language, parse_bounded(language, text.encode("utf-8", "surrogatepass"))
+    except TooSlow:
+        return None
 
 
 def syntax_errors(path_name: str, text: str) -> list[SyntaxProblem]:
@@ -197,11 +200,13 @@ def outline(name: str, text: str) -> list[Symbol]:
     language = refined(language_of(name), source)
     if language is None:
         return []
+    try:
+        rows = definitions_and_imports(language, source)[0]
+    except TooSlow:
+        return []
     return [
         Symbol(name, kind, line, end_line, container, signature)
-        for name, kind, line, _, _, end_line, container, signature, _ in definitions_and_imports(
-            language, source
-        )[0]
+        for name, kind, line, _, _, end_line, container, signature, _ in rows
     ]
 
 

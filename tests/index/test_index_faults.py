@@ -136,6 +136,17 @@ def test_killed_while_updating(repo: Path, cache: Path, seed: int) -> None:
         assert index.note is None
 
 
+def test_one_large_file_changes(repo: Path, cache: Path) -> None:
+    """A worker reads it, and so its words are a segment of their own."""
+    text = "1,\n" * 700_000
+    write(repo, {"big.json": f"[{text}1]"})
+    with open_index(repo, cache_dir=cache) as index:
+        assert index.view().files_with("later") == frozenset()
+        write(repo, {"big.json": f'[{text}"later"]'})
+        index.refresh(["big.json"])
+        assert index.view().files_with("later") == {"big.json"}
+
+
 def test_two_processes_write_at_once(repo: Path, cache: Path) -> None:
     """They also make the database at once: one of them does, the other one waits for it."""
     turns = 40

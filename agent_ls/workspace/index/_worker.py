@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import marshal
 import os
+import signal
 import sys
 from typing import Any, BinaryIO
 
@@ -20,6 +21,11 @@ from agent_ls.workspace.index.content import understand
 from agent_ls.workspace.index.hashing import blob_id
 from agent_ls.workspace.index.postings import NAMES, WORDS, encode
 from agent_ls.workspace.index.reading import read_file
+
+_SECONDS = 20.0
+_MEMORY = 4 << 30
+"""Limits for what no count of steps stops (see `workspace.parsing`); a worker that runs into one dies, which
+costs one file (see `build`)."""
 
 Task = tuple[int, str, str | None]
 Result = tuple[Any, ...]
@@ -108,16 +114,35 @@ def handle(task: Task, root: str, algorithm: str, text: bool, inverter: Inverter
     )
 
 
+def _timed(task: Task, root: str, algorithm: str, text: bool, inverter: Inverter) -> Result | None:
+    """`handle`, or death by SIGPROF when it takes too long."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, _SECONDS)
+    return handle(task, root, algorithm, text, inverter)
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        limit = _MEMORY if most == resource.RLIM_INFINITY else min(_MEMORY, most)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, most))
+    except (ImportError, OSError, ValueError):
+        return  # a system without
+
+
 def main() -> None:
     """Serve until told to end, or until the other side has gone."""
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
+    _limit_memory()
     # Nothing of ours is cyclic, and the many small tuples would be looked through again and again.
     gc.disable()
     inverter = Inverter()
     try:
         root, algorithm, text = receive(stdin)
         while (tasks := receive(stdin)) is not None:
-            results = [handle(task, root, algorithm, text, inverter) for task in tasks]
+            results = [_timed(task, root, algorithm, text, inverter) for task in tasks]
             send(stdout, [result for result in results if result is not None])
         send(stdout, (inverter.documents, inverter.chunks()))
     except (EOFError, OSError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from attrs import define, field, frozen
 
 from agent_ls.workspace.grammars import language_of, refined
+from agent_ls.workspace.parsing import TooSlow
 
 if TYPE_CHECKING:
     from tree_sitter import Tree
@@ -105,8 +106,8 @@ class Buffers:
             return list(self._open)
 
     def tree(self, path: str) -> Tree | None:
-        """The syntax tree of the buffer's text; None for a language that isn't parsed, or a text too large.
-        Raises KeyError when the buffer is not open."""
+        """The syntax tree of the buffer's text; None for a language that isn't parsed, or a text too large or
+        slow to parse. Raises KeyError when the buffer is not open."""
         return self.parsed(path)[1]
 
     def parsed(self, path: str) -> tuple[Buffer, Tree | None]:
@@ -120,7 +121,11 @@ class Buffers:
             if known is not None and refined(language_of(path), known.text) != language:
                 known = None  # a header that became C++
             if known is None or known.text != buffer.text:
-                known = _parse(language, buffer.text, known)
+                try:
+                    known = _parse(language, buffer.text, known)
+                except TooSlow:
+                    self._trees.pop(path, None)
+                    return buffer, None
                 self._trees[path] = known
             self._trees.move_to_end(path)
             while len(self._trees) > self._max_trees:

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent_ls.workspace.grammars import refined
 from agent_ls.workspace.index import roles
-from agent_ls.workspace.index.packed import BROKEN, GENERATED, LONG_LINES, NOT_UTF8, ONLY_TEXT, Row, pack
+from agent_ls.workspace.index.packed import (
+    BROKEN,
+    GENERATED,
+    LONG_LINES,
+    NOT_UTF8,
+    ONLY_TEXT,
+    TOO_SLOW,
+    Row,
+    pack,
+)
 from agent_ls.workspace.index.words import as_utf8, words_in
+from agent_ls.workspace.parsing import TooSlow
 
 if TYPE_CHECKING:
     from agent_ls.workspace.index.records import Definition, FileTags
@@ -54,7 +64,11 @@ def understand(
         else:
             from agent_ls.workspace.index.tags import definitions_and_imports
 
-            definitions, imports, broken = definitions_and_imports(language, data)
+            try:
+                definitions, imports, broken = definitions_and_imports(language, data)
+            except TooSlow:
+                language, broken = None, False
+                flags |= TOO_SLOW
         if broken:
             flags |= BROKEN
     packed = b""

@@ -277,7 +277,7 @@ class Index(Connection):
                 store.delete_entries(self._tree, gone)
                 self._generation = store.advance(self._tree, now)
         assert self._lookup is not None
-        self._lookup.changed(segments=outcome.parsed > 1)
+        self._lookup.changed(segments=outcome.segments)
         changed = self._accept(put, gone, skipped)
         if skipped is not None:
             self._listings.remember(store, self._tree, skipped)

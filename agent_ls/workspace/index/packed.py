@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-GENERATED, LONG_LINES, BROKEN, ONLY_TEXT = 1, 2, 4, 8
+GENERATED, LONG_LINES, BROKEN, ONLY_TEXT, TOO_SLOW = 1, 2, 4, 8, 16
 NOT_UTF8 = 32
 """Flags of a content. NOT_UTF8: in another encoding, or with a byte order mark."""
 

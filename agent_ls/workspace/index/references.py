@@ -27,6 +27,7 @@ from agent_ls.workspace.index.records import (
 )
 from agent_ls.workspace.index.similar import DefinitionView, find_definitions, normalised
 from agent_ls.workspace.index.tags import parse_bytes, tags
+from agent_ls.workspace.parsing import TooSlow
 from agent_ls.workspace.paths import is_test_path
 
 _MAX_TEXT = 400
@@ -101,17 +102,23 @@ def references(
     paths = _in_order(view, last, around, globs)
     deadline = time.monotonic() + seconds
     found: list[Use] = []
+    slow: list[str] = []
     for path in paths:
         if cancel is not None:
             cancel.raise_if_cancelled()
-        for use in uses_in(view, path, last):
-            if kinds and use.reference.kind not in kinds:
-                continue
-            if len(found) == limit:
-                return Uses(tuple(found), False, f"only the first {limit} uses are shown")
-            found.append(use)
+        try:
+            for use in _uses_in(view, path, last):
+                if kinds and use.reference.kind not in kinds:
+                    continue
+                if len(found) == limit:
+                    return Uses(tuple(found), False, f"only the first {limit} uses are shown")
+                found.append(use)
+        except TooSlow:
+            slow.append(path)
         if time.monotonic() > deadline:
             return Uses(tuple(found), False, f"the time was up after {path}")
+    if slow:
+        return Uses(tuple(found), False, f"not looked into, as its syntax takes too long: {', '.join(slow)}")
     return Uses(tuple(found))
 
 
@@ -136,13 +143,16 @@ def files_naming(view: ReferenceView, name: str) -> frozenset[str]:
 
 
 def parsed(view: ReferenceView, path: str) -> tuple[FileTags, bytes] | None:
-    """A file's tags with references, and its bytes; None when it isn't parsed (no grammar, too large,
-    minified)."""
+    """A file's tags with references, and its bytes; None when it isn't parsed (no grammar, too large or slow
+    to, minified)."""
     info = view.file(path)
     data = _source(view, info)
     if info is None or info.language is None or data is None:
         return None
-    return tags(info.language, data), data
+    try:
+        return tags(info.language, data), data
+    except TooSlow:
+        return None
 
 
 def _source(view: ReferenceView, info: FileInfo | None) -> bytes | None:
@@ -156,7 +166,14 @@ def _source(view: ReferenceView, info: FileInfo | None) -> bytes | None:
 
 
 def uses_in(view: ReferenceView, path: str, name: str) -> Iterator[Use]:
-    """The uses of exactly this name in one file, by line."""
+    """The uses of exactly this name in one file, by line; none in one that is too slow to parse."""
+    try:
+        yield from _uses_in(view, path, name)
+    except TooSlow:
+        return
+
+
+def _uses_in(view: ReferenceView, path: str, name: str) -> Iterator[Use]:
     info = view.file(path)
     data = _source(view, info)
     if info is None or info.language is None or data is None or name.encode() not in data:
@@ -171,7 +188,7 @@ def uses_in(view: ReferenceView, path: str, name: str) -> Iterator[Use]:
 
 def references_to(language: str, data: bytes, name: str) -> list[Reference]:
     """The references of one name in a source text, as `tags` has them (the names of definitions may be among
-    them): the query is run around the places that have the text only."""
+    them): the query is run around the places that have the text only. Raises TooSlow."""
     from tree_sitter import QueryCursor
 
     from agent_ls.workspace.index._tags_query import tag_queries

@@ -17,6 +17,7 @@ MAX_TEXT = 5_000_000
 BINARY = "binary"
 TOO_LARGE = f"larger than {MAX_TEXT // 1_000_000} MB"
 ONLY_TEXT = f"larger than {MAX_PARSED // 1_000_000} MB: searched as text, definitions are not read"
+TOO_SLOW = "its syntax takes too long to read: searched as text, definitions are not read"
 SECRET = "its name promises secrets"
 NOT_UTF8 = "its name is not UTF-8"
 NOT_REGULAR = "not a regular file"

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_ls.workspace.grammars import grammar
 from agent_ls.workspace.index._tags_elide import elided, mentions
 from agent_ls.workspace.index._tags_imports import imports_of
 from agent_ls.workspace.index._tags_python import python_definitions
@@ -42,6 +41,7 @@ from agent_ls.workspace.index._tags_text import (
     shape,
     signature,
 )
+from agent_ls.workspace.parsing import check_shape, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
@@ -57,18 +57,15 @@ ImportRow = tuple[str, int, tuple[str, ...]]
 def parse_bytes(language: str, source: bytes, old_tree: Tree | None = None) -> Tree:
     """The syntax tree of `source`. `old_tree` (edited to fit, see tree-sitter's `Tree.edit`) makes it
     cheaper. Bytes that are no UTF-8 become errors in the tree; macros such as `class MY_EXPORT A`, which
-    would too, are blanked (offsets stay). Raises KeyError for an unknown language."""
-    from tree_sitter import Parser
-
-    source = as_parsed(language, source)
-    # A parser of its own each time: they must not be shared between threads.
-    parser = Parser(grammar(language))
-    return parser.parse(source) if old_tree is None else parser.parse(source, old_tree)
+    would too, are blanked (offsets stay). Raises KeyError for an unknown language, TooSlow."""
+    tree = parse(language, as_parsed(language, source), old_tree)
+    check_shape(tree, len(source))
+    return tree
 
 
 def tags(language: str, source: bytes, *, tree: Tree | None = None, references: bool = True) -> FileTags:
     """Everything that `source` says. `tree` is its syntax tree where there is one already; it must come
-    from these bytes. Raises KeyError for an unknown language."""
+    from these bytes. Raises KeyError for an unknown language, TooSlow."""
     from agent_ls.workspace.index.records import Definition, FileTags, Import
 
     root = (parse_bytes(language, source) if tree is None else tree).root_node

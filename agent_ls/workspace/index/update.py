@@ -42,12 +42,14 @@ class Examined(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an update found: entries to put, how many files were read, and how many of them parsed anew."""
+    """What an update found: entries to put, how many files were read, how many of them parsed anew, and
+    whether their words make new segments (else they are pending)."""
 
     put: dict[str, Entry]
     gone: list[str]
     read: int
     parsed: int
+    segments: bool
 
 
 def examine(root: Path, paths: Iterable[str], entries: Mapping[str, Entry]) -> Examined:
@@ -168,6 +170,7 @@ class Updater:
         self._gone: list[str] = []
         self._read = 0
         self._parsed = 0
+        self._segments = False
 
     def run(self, candidates: list[Candidate]) -> Outcome:
         """Find the contents of all candidates; those that are new are put into the store.
@@ -188,7 +191,7 @@ class Updater:
             self._by_workers(self._known(candidates, languages), languages)
         else:
             self._by_workers(candidates, languages)
-        return Outcome(self._put, self._gone, self._read, self._parsed)
+        return Outcome(self._put, self._gone, self._read, self._parsed, self._segments)
 
     def _by_git(self, candidates: list[Candidate]) -> list[Candidate]:
         """Take those whose bytes git vouches for and whose content is known; return the others."""
@@ -304,6 +307,7 @@ class Updater:
             from agent_ls.workspace.index.postings import Chunk
 
             ids = [blobs[number] for number in documents]
+            self._segments = True
             self._store.add_segment(ids, ((kind, Chunk(*chunk)) for kind, chunk in chunks))
         from agent_ls.workspace.index import roles
 

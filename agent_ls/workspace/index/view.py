@@ -11,7 +11,7 @@ from agent_ls.workspace.index import roles
 from agent_ls.workspace.index.fragments import Fragments
 from agent_ls.workspace.index.hashing import UNSURE, signature
 from agent_ls.workspace.index.layout import Layout
-from agent_ls.workspace.index.packed import GENERATED, LONG_LINES, ONLY_TEXT, unpack, unpack_named
+from agent_ls.workspace.index.packed import GENERATED, LONG_LINES, ONLY_TEXT, TOO_SLOW, unpack, unpack_named
 from agent_ls.workspace.index.postings import NAMES, WORDS
 from agent_ls.workspace.index.reading import FLAGS
 from agent_ls.workspace.index.records import Definition, FileInfo, Found, Import, Skipped
@@ -104,6 +104,8 @@ class View:
                 found[path] = reason
             elif blob in known and known[blob][2] & ONLY_TEXT:
                 found[path] = roles.ONLY_TEXT
+            elif blob in known and known[blob][2] & TOO_SLOW:
+                found[path] = roles.TOO_SLOW
         return [Skipped(_printable(path), reason) for path, reason in sorted(found.items())]
 
     def large_files(self) -> Sequence[str]:
