@@ -12,7 +12,7 @@ from agent_ls.behaviour.killing import MAX_MUTANTS, Campaign
 from agent_ls.behaviour.matrix import Matrix, Pair, judge_gone, judge_pair
 from agent_ls.behaviour.model import Behaviour, Layer
 from agent_ls.behaviour.rig import OutOfBudget, Rig
-from agent_ls.behaviour.sides import Sides, is_test_module
+from agent_ls.behaviour.sides import Sides, is_test_module, unseen
 from agent_ls.cancel import CancelToken
 from agent_ls.guard.protected import Finding
 from agent_ls.guard.trees import Tree
@@ -95,6 +95,8 @@ class _Python:
     def run(self) -> bool:
         """False when nothing could be said at all."""
         rig, sides = self.rig, self.sides
+        for path in unseen(sides.tests):
+            rig.skip(path, "what a build tool or a CI service makes of it is not run here")
         found = reach(rig.trees["before"], rig.trees["after"], sides)
         matrix = Matrix(rig, found, same=not sides.sources)
         pairs: list[Pair] = []

@@ -26,7 +26,7 @@ _OPERATORS = {
     "drop-attribute", "string-constant", "constant", "unwrap-call", "delete-branch", "drop-argument",
     "raise-to-return",
 }  # fmt: skip
-_PER_LINE = 6
+_PER_LINE = 12
 """So many edits of the repair engine's operators for one statement."""
 
 _CHANGES: dict[str, tuple[str, ...]] = {
@@ -129,7 +129,7 @@ def make(path: str, text: str, lines: Collection[int], words: Collection[str], l
         turn = turns[key] = turns.get(key, -1) + 1
         named = function is not None and function.name in words
         before, after = _lines_of(text, edit)
-        fits = _FITS.get(edit.description, ())
+        fits = ("num",) if edit.operator == "off-by-one" else _FITS.get(edit.description, ())
         weight = 2.0 if named else 1.0
         ranked.append(_Ranked(Mutant(path, edit, before, after, weight, fits, function is None), turn))
     ranked.sort(key=lambda item: (item.turn / item.mutant.weight, -item.mutant.weight, item.mutant.line))
@@ -154,12 +154,19 @@ def _constants(source: Source, lines: Collection[int]) -> set[int]:
 
 def _engine(edits: list[Edit]) -> Iterator[Edit]:
     """The repair engine's edits that are faults rather than repairs: few for a statement, each of its own."""
-    chosen: dict[int, list[str]] = {}
-    for edit in sorted(edits, key=lambda edit: -edit.prior):
-        taken = chosen.setdefault(edit.line, [])
-        if edit.operator in _OPERATORS and taken.count(edit.operator) < 2 and len(taken) < _PER_LINE:
-            taken.append(edit.operator)
-            yield edit
+    chosen: dict[int, list[Edit]] = {}
+    for edit in edits:
+        if edit.operator in _OPERATORS:
+            chosen.setdefault(edit.line, []).append(edit)
+    for group in chosen.values():
+        turns: dict[str, int] = {}
+        ranked: list[tuple[int, float, Edit]] = []
+        for edit in sorted(group, key=lambda edit: -edit.prior):
+            turn = turns[edit.operator] = turns.get(edit.operator, -1) + 1
+            if turn < 3:
+                ranked.append((turn, -edit.prior, edit))
+        # one of each operator before a second of any
+        yield from [edit for _, _, edit in sorted(ranked, key=lambda item: item[:2])[:_PER_LINE]]
 
 
 def observable(source: Source, lines: Collection[int]) -> Iterator[Edit]:
@@ -200,7 +207,7 @@ def _sites(source: Source, node: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
             for argument in _arguments(value):
                 yield argument, _kind(argument, function)
     elif isinstance(node, ast.For):
-        yield node.iter, _kind(node.iter, function)
+        yield node.iter, _kind(node.iter, function) or "list"
     elif (
         isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
         and node.value is not None

@@ -43,6 +43,19 @@ def settings_in(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if PurePosixPath(path).name in _PYTHON_SETTINGS)
 
 
+def unseen(paths: Iterable[str]) -> list[str]:
+    """Those paths of the tests' side that only a CI service, a build tool or another runner reads."""
+    return [
+        path
+        for path in paths
+        if is_test_config(path)
+        and not is_test_path(path)
+        and not path.endswith((".py", ".lock"))
+        and PurePosixPath(path).name not in _PYTHON_SETTINGS
+        and "requirements" not in path
+    ]
+
+
 def is_test_module(path: str) -> bool:
     """Would a Python runner look for tests in it, by its usual names?"""
     name = PurePosixPath(path).name
