@@ -84,7 +84,7 @@ class FolderBench:
         self._restore = restore
         self._contents: dict[str, dict[Side, bytes | None]] = {}
         self._laid: dict[str, bytes | None] = {}
-        self._originals: dict[str, bytes] = {}
+        self._originals: dict[str, bytes | None] = {}
         old, new = set(before.paths()), set(after.paths())
         unreadable = []
         for path in changed_paths(before, after):
@@ -114,7 +114,8 @@ class FolderBench:
             self._take_back(path)
         for path, data in sorted(wanted.items(), key=lambda item: item[1] is not None):
             if path not in self._laid:  # an edit of a file that is the same in both trees
-                self._originals[path] = (self._root / path).read_bytes()
+                place = self._root / path
+                self._originals[path] = place.read_bytes() if place.is_file() else None
             elif self._laid[path] == data:
                 continue
             self._write(path, data)

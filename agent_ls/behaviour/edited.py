@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from agent_ls.behaviour.sides import Sides, is_test_module
 from agent_ls.guard.identity import match_tests
@@ -39,7 +39,7 @@ class Reach:
     all_edited: bool = False
     tests: dict[str, Test] = field(factory=dict)
     """Tests of the new tree by label, those that are gone as they were in the old one."""
-    _forms: dict[tuple[str, str], tuple[dict[str, str], str]] = field(factory=dict)
+    _forms: dict[tuple[str, str], Forms] = field(factory=dict)
 
     def whole(self, side: str) -> bool:
         """Do the files to run hold all the tests that there are?"""
@@ -61,11 +61,9 @@ class Reach:
         texts = [world.tree.read(paths[0]) for world in (self.before, self.after)]
         if texts[0] == texts[1]:
             return False
-        one, two = self._form(self.before, paths[0]), self._form(self.after, paths[0])
-        name = old.partition("::")[2]
-        return one[1] != two[1] or one[0].get(name) != two[0].get(name) or name not in one[0]
+        return differs(self._form(self.before, paths[0]), self._form(self.after, paths[0]), old)
 
-    def _form(self, world: World, path: str) -> tuple[dict[str, str], str]:
+    def _form(self, world: World, path: str) -> Forms:
         key = ("before" if world is self.before else "after", path)
         if key not in self._forms:
             self._forms[key] = forms(world.tree.read(path) or b"")
@@ -140,24 +138,107 @@ def _pair(found: Reach, modules: list[str]) -> None:
     found.tests = {test.label: test for test in [*gone, *tests[1]]}
 
 
-def forms(data: bytes) -> tuple[dict[str, str], str]:
-    """(tests by id, everything else) of a Python file, without layout; the text if it is none."""
+def differs(old: Forms, new: Forms, label: str) -> bool:
+    """Is a test another one: its own text, or anything in its file that it can be affected by?"""
+    name = label.partition("::")[2]
+    if name not in old.tests or name not in new.tests or old.rest != new.rest:
+        return True
+    if old.tests[name].text != new.tests[name].text:
+        return True
+    seen: set[str] = set()
+    names = {*old.tests[name].names, *new.tests[name].names, *name.split("::")[:-1]}
+    while names:
+        word = names.pop()
+        seen.add(word)
+        parts = [form.parts.get(word, _NONE) for form in (old, new)]
+        if parts[0].text != parts[1].text:
+            return True
+        names |= (parts[0].names | parts[1].names) - seen
+    return False
+
+
+@frozen
+class Piece:
+    """A statement's text without layout, and the names that it uses (arguments and words in quotes too)."""
+
+    text: str
+    names: frozenset[str] = frozenset()
+
+
+_NONE = Piece("")
+
+
+@frozen
+class Forms:
+    """A Python file taken apart: tests by id; what else has a name, by name; and the rest, which may affect
+    every test (marks, autouse fixtures, set-up functions, plain statements)."""
+
+    tests: dict[str, Piece]
+    parts: dict[str, Piece]
+    rest: str
+
+
+def forms(data: bytes) -> Forms:
+    """The forms of a file; its text is the rest when it is no Python."""
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}, data.decode("utf-8", "replace")
-    found: dict[str, str] = {}
+        return Forms({}, {}, data.decode("utf-8", "replace"))
+    found = Forms({}, {}, "")
+    rest: list[str] = []
 
-    def take(body: list[ast.stmt], prefix: str) -> None:
+    def take_tests(body: list[ast.stmt], prefix: str) -> None:
         for node in list(body):
             if isinstance(node, ast.ClassDef):
-                take(node.body, f"{prefix}{node.name}::")
+                take_tests(node.body, f"{prefix}{node.name}::")
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
-                found[prefix + node.name] = ast.dump(node)
+                found.tests[prefix + node.name] = _piece(node)
                 body.remove(node)
 
-    take(tree.body, "")
-    return found, ast.dump(tree)
+    take_tests(tree.body, "")
+    for node in tree.body:
+        names = _defines(node)
+        if not names or _for_all(node, names):
+            rest.append(ast.dump(node))
+            continue
+        for name in names:
+            before = found.parts.get(name, _NONE)
+            piece = _piece(node)
+            found.parts[name] = Piece(before.text + piece.text, before.names | piece.names)
+    return Forms(found.tests, found.parts, "".join(rest))
+
+
+def _piece(node: ast.AST) -> Piece:
+    names: set[str] = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            names.add(inner.id)
+        elif isinstance(inner, ast.arg):
+            names.add(inner.arg)
+        elif isinstance(inner, ast.Constant) and isinstance(inner.value, str) and inner.value.isidentifier():
+            names.add(inner.value)
+    return Piece(ast.dump(node), frozenset(names))
+
+
+def _defines(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+        return [] if "*" in names else names
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+    if targets and all(isinstance(target, ast.Name) for target in targets):
+        return [target.id for target in targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _for_all(node: ast.stmt, names: list[str]) -> bool:
+    """Does a definition work without being named by a test?"""
+    if any(re.match(r"pytest|setup|teardown|setUp|tearDown|load_tests|__", name) for name in names):
+        return not isinstance(node, ast.Import | ast.ImportFrom)
+    decorators = getattr(node, "decorator_list", ())
+    return any("autouse" in ast.dump(decorator) for decorator in decorators)
 
 
 def users_of(world: World, name: str) -> set[str]:

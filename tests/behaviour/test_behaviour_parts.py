@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agent_ls.behaviour.bench import FolderBench
 from agent_ls.behaviour.canary import with_canary
-from agent_ls.behaviour.edited import forms, reach
+from agent_ls.behaviour.edited import Forms, differs, forms, reach
 from agent_ls.behaviour.mutants import Mutant, carried_over, functions_of, kind_told, make
 from agent_ls.behaviour.rig import cell_of
 from agent_ls.behaviour.sides import Sides, is_test_side
@@ -50,40 +50,62 @@ def test_prose_is_neither_side(tmp_path: Path) -> None:
 
 TEXT = """\
 import pytest
+from shop import total
 LIMIT = 3
+
+def limit():
+    return LIMIT
+
+@pytest.fixture
+def book():
+    return [1]
+
+@pytest.fixture(autouse=True)
+def always():
+    pass
 
 @pytest.mark.slow
 def test_a():
-    assert LIMIT == 3
+    assert total([limit()]) == 3
 
-class TestB:
+def test_b(book):
+    assert book
+
+class TestC:
     def helper(self):
         return 1
 
     def test_c(self):
         assert self.helper()
 """
+EVERY = {"test_a", "test_b", "TestC::test_c"}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "changed", "rest"),
+    ("old", "new", "changed"),
     [
-        ("LIMIT = 3", "LIMIT =  3  # three", set(), False),
-        ("LIMIT = 3", "LIMIT = 4", set(), True),
-        ("assert LIMIT == 3", "assert LIMIT", {"test_a"}, False),
-        ("@pytest.mark.slow\n", "", {"test_a"}, False),
-        ("assert self.helper()", "assert True", {"TestB::test_c"}, False),
-        ("return 1", "return 2", set(), True),
+        ("LIMIT = 3", "LIMIT =  3  # three", set()),
+        ("LIMIT = 3", "LIMIT = 4", {"test_a"}),
+        ("total([limit()]) == 3", "total([limit()])", {"test_a"}),
+        ("@pytest.mark.slow\n", "", {"test_a"}),
+        ("from shop", "from prices", {"test_a"}),
+        ("import pytest\n", "import os\nimport pytest\n", set()),
+        ("return [1]", "return [2]", {"test_b"}),
+        ("assert self.helper()", "assert True", {"TestC::test_c"}),
+        ("return 1", "return 2", {"TestC::test_c"}),
+        ("    pass", "    print()", EVERY),
+        ("LIMIT = 3", "LIMIT = 3\npytestmark = pytest.mark.skip", EVERY),
+        ("LIMIT = 3", "LIMIT = 3\nprint()", EVERY),
+        ("def test_b", "def test_d", {"test_b"}),
     ],
 )
-def test_which_tests_an_edit_changes(old: str, new: str, changed: set[str], rest: bool) -> None:
+def test_which_tests_an_edit_changes(old: str, new: str, changed: set[str]) -> None:
     one, two = forms(TEXT.encode()), forms(TEXT.replace(old, new).encode())
-    assert {name for name in one[0] if one[0][name] != two[0][name]} == changed
-    assert (one[1] != two[1]) is rest
+    assert {name for name in one.tests if differs(one, two, f"tests/test_a.py::{name}")} == changed
 
 
 def test_what_is_no_python_is_its_text() -> None:
-    assert forms(b"def test_(:") == ({}, "def test_(:")
+    assert forms(b"def test_(:") == Forms({}, {}, "def test_(:")
 
 
 @pytest.mark.parametrize(
@@ -220,8 +242,8 @@ def test_an_error_tells_the_kind_of_a_value(message: str, kind: str | None) -> N
 
 def test_tests_that_must_fail_are_python(tmp_path: Path) -> None:
     trees = write(tmp_path, {"tests/test_a.py": TEXT}, {})
-    names = forms(with_canary(trees.before, "tests/test_a.py", plain=True))[0]
-    assert len(names) == len(forms(TEXT.encode())[0]) + 4
+    names = forms(with_canary(trees.before, "tests/test_a.py", plain=True)).tests
+    assert len(names) == len(forms(TEXT.encode()).tests) + 4
 
 
 FILES = ("shop.py", "pkg/mod.py", "tests/test_a.py", "tests/pkg/rows.txt", "pytest.ini")
