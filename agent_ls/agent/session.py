@@ -32,7 +32,7 @@ from agent_ls.testing.results import TestRun
 from agent_ls.testing.runner import TestRunner
 from agent_ls.workspace.files import Workspace
 from agent_ls.workspace.git import Repository, split_z
-from agent_ls.workspace.secret_files import values_of_secret_files
+from agent_ls.workspace.secret_files import known_secrets
 from agent_ls.workspace.snapshot import Snapshot, take_snapshot
 from agent_ls.workspace.worktree import Worktree, bring_ignored
 
@@ -214,7 +214,7 @@ def open_session(
         log = EventLog(
             directory / "events.jsonl",
             make_redactor(
-                [settings.api_key or "", *values_of_secret_files(repo.root)],
+                [settings.api_key or "", *known_secrets(repo.root)],
                 keep=[str(repo.root), branch, task.title, *task.tests],
             ),
         )

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from agent_ls.detect import find_secrets, is_secret_name, looks_random
@@ -46,23 +46,32 @@ def mask_for(worktree: Path, repo: Path, keys: Iterable[str] = ()) -> SecretMask
                 value for value in secret_values(os.environ) if looks_random(value, password=True)
             }
             known = SecretMask(values, keys, prefix)
-            _learn_files(known, worktree)
+            for text in _suspicious_texts(worktree):
+                known.learn(text)
             while len(_masks) >= _KEPT:
                 del _masks[next(iter(_masks))]
             _masks[worktree, repo] = known
         return known
 
 
-def _learn_files(mask: SecretMask, root: Path) -> None:
+def known_secrets(repo: Path) -> set[str]:
+    """The secrets in a checkout's files, secret-looking ones included: what no log may show."""
+    found = values_of_secret_files(repo)
+    for text in _suspicious_texts(repo):
+        found |= {text[span.start : span.end] for span in find_secrets(text)}
+    return {value for value in found if len(value) >= _MIN_KNOWN}
+
+
+def _suspicious_texts(root: Path) -> Iterator[str]:
+    """The tracked files that may hold secrets, sources before tests, until the time is up."""
     end = time.monotonic() + _SCAN_S
-    for name in sorted(
-        _grep(root, ["-i", "-E", "-e", _SUSPICIOUS]), key=lambda name: (is_test_path(name), name)
-    ):
+    names = _grep(root, ["-i", "-E", "-e", _SUSPICIOUS])
+    for name in sorted(names, key=lambda name: (is_test_path(name), name)):
         if time.monotonic() > end:
             return
         text = _text(root / name)
         if text is not None:
-            mask.learn(text)
+            yield text
 
 
 def _grep(root: Path, options: Collection[str]) -> list[str]:
