@@ -32,6 +32,7 @@ from agent_ls.testing.results import TestRun
 from agent_ls.testing.runner import TestRunner
 from agent_ls.workspace.files import Workspace
 from agent_ls.workspace.git import Repository, split_z
+from agent_ls.workspace.removal import remove_tree
 from agent_ls.workspace.secret_files import known_secrets
 from agent_ls.workspace.snapshot import Snapshot, take_snapshot
 from agent_ls.workspace.worktree import Worktree, bring_ignored
@@ -125,7 +126,8 @@ class Session:
                 self.quick.close()
             if not self.worktree.remove(_patience(self.cancel)):
                 self.note("the session's copy is large: `agent-ls clean` removes the rest of it")
-            shutil.rmtree(self.directory / "scratch", ignore_errors=True)
+            with contextlib.suppress(OSError):  # tests may leave folders without permissions
+                remove_tree(self.directory / "scratch", _patience(self.cancel))
         finally:
             self.log.close()
             self._lock.close()

@@ -52,6 +52,7 @@ def run_checks(context: Context) -> list[Check]:
     except AgentLsError as error:
         checks.append(Check("settings", "missing", error.message, remedy=error.remedy))
     checks.append(_guarded("sandbox", lambda: _sandbox(settings)))
+    checks += [_permission(settings), _guarded("secrets", _secrets)]
     if root is not None:
         place = root
         checks.append(_guarded("tests", lambda: _tests(place, settings)))
@@ -95,17 +96,46 @@ def _git() -> Check:
 
 
 def _sandbox(settings: Settings) -> Check:
-    from agent_ls.sandbox.confine import choose
+    from agent_ls.sandbox._limits import limits_of
+    from agent_ls.sandbox.confine import View, choose
 
     sandbox = choose(settings.sandbox)
+    here = Path.cwd()
+    details = sandbox.in_force(View(here, here, here, network=settings.network, limits=limits_of(settings)))
     if sandbox.name == "off":
         return Check(
             "sandbox",
             "warning",
             "off, because you said so",
-            remedy="Leave out --no-sandbox to confine tests.",
+            details,
+            "Leave out --no-sandbox to confine tests.",
         )
-    return Check("sandbox", "ok", sandbox.name)
+    if sandbox.name == "landlock" and settings.sandbox == "auto":
+        remedy = "Install bubblewrap (or allow user namespaces) for full isolation."
+        return Check("sandbox", "warning", "landlock, as bubblewrap can't be used here", details, remedy)
+    return Check("sandbox", "ok", sandbox.name, details)
+
+
+_LEVELS = {
+    "read": "read: no test is run, no file is changed",
+    "test": "test: the configured test command may run, no file is changed",
+    "refactor": "refactor: edits; no test and no public interface may change, all that passed must pass",
+    "fix": "fix: edits; tests may be {tests}",
+}
+_TESTS = {"none": "neither added nor changed", "add": "added, not changed", "edit": "added and changed"}
+
+
+def _permission(settings: Settings) -> Check:
+    words = _LEVELS[settings.permission].format(tests=_TESTS[settings.tests])
+    return Check("permission", "ok", words, ["a model can name no program; it gives ids of collected tests"])
+
+
+def _secrets() -> Check:
+    missing = importlib.util.find_spec("detect_secrets") is None
+    if missing:
+        remedy = "Run: pip install 'detect-secrets>=1.5,<2'"
+        return Check("secrets", "warning", "found by our own shapes only", remedy=remedy)
+    return Check("secrets", "ok", "replaced by placeholders in prompts, by [redacted] in events and reports")
 
 
 def _tests(root: Path, settings: Settings) -> Check:

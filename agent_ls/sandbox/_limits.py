@@ -11,6 +11,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+from agent_ls.settings import Settings
+
 _MB = 1 << 20
 _MIN_FREE_BYTES = 256 * _MB
 _LEAST_MEMORY = 2 << 30
@@ -50,6 +52,17 @@ class ResourceLimits:
         if self.cpu_s is not None:
             said.append(f"{self.cpu_s:,} CPU seconds in one process")
         return "at most " + ", ".join(said)
+
+
+def limits_of(settings: Settings) -> ResourceLimits:
+    """The limits that the settings ask for."""
+    return ResourceLimits(
+        memory_mb=settings.test_memory_mb,
+        processes=settings.test_processes,
+        file_mb=settings.test_file_mb,
+        disk_mb=settings.test_disk_mb,
+        cpu_s=settings.test_cpu_s,
+    )
 
 
 def _physical_memory() -> int:

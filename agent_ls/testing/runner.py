@@ -9,13 +9,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attrs import evolve
 
 from agent_ls.cancel import CancelToken
-from agent_ls.sandbox._limits import ResourceLimits
+from agent_ls.sandbox._limits import limits_of
 from agent_ls.sandbox.confine import Sandbox, View
 from agent_ls.sandbox.environment import scrubbed_env
 from agent_ls.sandbox.process import ProcessResult
@@ -25,6 +25,7 @@ from agent_ls.testing._records import Coverage, Records, ResultsFile
 from agent_ls.testing.ids import file_of
 from agent_ls.testing.plan import TestPlan
 from agent_ls.testing.results import Outcome, TestResult, TestRun
+from agent_ls.workspace.removal import remove_tree
 
 INSIDE = Path(__file__).parent / "inside"
 OUTPUT_CAP = 200_000
@@ -50,13 +51,7 @@ class TestRunner:
             view,
             visible=(*view.visible, *plan.visible),
             protect=True,
-            limits=ResourceLimits(
-                memory_mb=settings.test_memory_mb,
-                processes=settings.test_processes,
-                file_mb=settings.test_file_mb,
-                disk_mb=settings.test_disk_mb,
-                cpu_s=settings.test_cpu_s,
-            ),
+            limits=limits_of(settings),
         )
         self.coverage: Coverage = {}
         self.installed: tuple[tuple[str, bool], ...] = ()
@@ -269,7 +264,8 @@ class TestRunner:
         try:
             yield control
         finally:
-            shutil.rmtree(control, ignore_errors=True)
+            with suppress(OSError):  # what another user's process left there; the session's end tries again
+                remove_tree(control)
 
 
 _SOURCES: dict[str, _verdict.Source] = {"pytest": "pytest", "unittest": "unittest", "command": "exit-code"}
