@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
+from typing import Literal
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from agent_ls.guard.checks import Check, canon, pieces, shape
 from agent_ls.guard.losses import Loss, short
@@ -32,6 +33,8 @@ class Pool:
 
     keys: Counter[tuple[str, str]]
     subjects: frozenset[str] = frozenset()
+    balance: Counter[tuple[str, str]] = field(factory=Counter)
+    """How often each is there now, less how often it was there before, in all tests."""
     fresh: tuple[Check, ...] = ()
     """Checks that are new in the pool."""
 
@@ -51,26 +54,40 @@ class Pool:
             c.subject.text for c in checks if c.rank and c.key not in known and literals(c.subject)
         )
         new = tuple(c for c in checks if c.rank and c.key not in known) if without else ()
-        return cls(+found, fresh, new)
+        return cls(+found, fresh, fresh=new)
 
-    def asked_again(self, check: Check) -> Check | None:
-        """A new check of the same inputs, put another way: the one with the same expectation, if any."""
+    def weigh(self, before: Sequence[Check], after: Sequence[Check]) -> None:
+        """Note which checks are made as often as before, by whichever test."""
+        self.balance = Counter(check.key for check in after if check.rank and not check.conditions)
+        for check in before:
+            if check.rank and check.key in self.balance:
+                self.balance[check.key] -= 1
+
+    def asked_again(self, check: Check) -> Literal["", "same", "other"]:
+        """Is there a new check of the same inputs: as strong, or expecting something else?"""
         inputs = _inputs_of(check)
         if not inputs:
-            return None
-        found = None
-        for other in self.fresh:
-            if other.relation == check.relation and inputs <= _inputs_of(other):
-                same = other.expected is not None and check.expected is not None
-                if same and canon(other.expected) == canon(check.expected):  # type: ignore[arg-type]
-                    return other
-                found = found or other
-        return found
+            return ""
+        again = [n for n in self.fresh if n.relation == check.relation and inputs <= _inputs_of(n)]
+        if any(loss(check, n) is None and _same_expectation(check, n) for n in again):
+            return "same"
+        return "other" if again else ""
 
     def has(self, check: Check) -> bool:
         return check.key in self.keys or (
             bool(parts := pieces(check)) and all(self.has(part) for part in parts)
         )
+
+    def moved(self, check: Check) -> bool:
+        """Is it made by another test now, or as often as before by all of them?"""
+        balance = self.balance.get(check.key)
+        return self.has(check) or (balance is not None and balance >= 0)
+
+
+def _same_expectation(old: Check, new: Check) -> bool:
+    if old.relation == "raises" or old.expected is None or new.expected is None:
+        return True
+    return canon(old.expected) == canon(new.expected)
 
 
 def _inputs_of(check: Check) -> Counter[str]:
@@ -79,7 +96,11 @@ def _inputs_of(check: Check) -> Counter[str]:
     if known is None:
         known = Counter(literals(check.subject))
         telling = [text for text in known if len(text) > 4 or (text[:1] not in "'\"" and len(text) > 2)]
-        known = known if len(telling) >= 2 or any(len(text) > 10 for text in telling) else Counter()
+        asked = check.subject.callee.rpartition(".")[2]
+        if len(telling) < 2 and not any(len(text) > 10 for text in telling):
+            known = known + Counter([f"{asked}("]) if telling and len(telling[0]) > 6 and asked else Counter()
+        else:
+            known = known + Counter([f"{asked}("])
         check.__dict__["_inputs"] = known
     return known
 
@@ -91,12 +112,20 @@ def _all_keys(check: Check) -> list[tuple[str, str]]:
     return found
 
 
-def align(old: Sequence[Check], new: Sequence[Check], pool: Pool, gone: Collection[str]) -> list[Change]:
+def align(
+    old: Sequence[Check],
+    new: Sequence[Check],
+    pool: Pool,
+    gone: Collection[str],
+    *,
+    hidden_rows: bool = False,
+) -> list[Change]:
     """What the checks `new` lose against `old`.
 
     Args:
         pool: the checks of all new tests.
         gone: names of functions that the change removed from the source.
+        hidden_rows: whether the new test is run on rows that can't be read.
     """
     alive = [check for check in old if check.rank]
     new = [_with_text(check, new) for check in new]
@@ -114,9 +143,10 @@ def align(old: Sequence[Check], new: Sequence[Check], pool: Pool, gone: Collecti
     changes = []
     for one, two in pairs:
         found = loss(one, two)
-        if found is not None and not (pool.has(one) and not two.lost and two.relation != "nothing"):
+        elsewhere = pool.has(one) or (one.relation == "raises" and pool.asked_again(one) == "same")
+        if found is not None and not (elsewhere and not two.lost and two.relation != "nothing"):
             changes.append(Change(one, two, found))
-    for change in _missing(left, right, pool, gone):
+    for change in _missing(left, right, pool, gone, hidden_rows):
         swap = next((s for s in stronger if canon(s.subject) in canon(change.old.subject)), None)
         if swap is not None and change.loss.severity == "block" and not change.old.row:
             stronger.remove(swap)
@@ -291,14 +321,16 @@ def _paired(old: list[Check], new: list[Check]) -> tuple[list[tuple[Check, Check
     )
 
 
-def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[str]) -> list[Change]:
+def _missing(
+    old: list[Check], extra: list[Check], pool: Pool, gone: Collection[str], hidden_rows: bool
+) -> list[Change]:
     """Old assertions without a partner; `extra` are the new ones without."""
     found = []
     rest = [check for check in extra if check.rank]
     recorded: set[str] = set()
     """Doubles whose calls another assertion checks now."""
     for check in old:
-        if pool.has(check) or (check.relation == "called-n" and canon(check.subject) in recorded):
+        if pool.moved(check) or (check.relation == "called-n" and canon(check.subject) in recorded):
             continue
         stand_in = next((n for n in rest if _stands_in(check, n)), None)
         if stand_in is not None:
@@ -314,9 +346,8 @@ def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[
         if (called | named) & set(gone):
             words = ", ".join(sorted((called | named) & set(gone)))
             kind = Loss("assertion-deleted", "review", f"the assertion on {text} is gone, and so is {words}")
-        elif (again := pool.asked_again(check)) is not None:
-            same = again.expected is not None and check.expected is not None
-            if same and canon(again.expected) == canon(check.expected):  # type: ignore[arg-type]
+        elif again := pool.asked_again(check):
+            if again == "same":
                 continue
             kind = Loss("expected-value-changed", "review", f"something else is expected of {text} now")
         elif check.subject.text in pool.subjects:
@@ -329,6 +360,8 @@ def _missing(old: list[Check], extra: list[Check], pool: Pool, gone: Collection[
                 "review",
                 f"the assertion on {text} is gone; a new one is on {other.raw.text[:80]}",
             )
+        elif check.row and hidden_rows:
+            kind = Loss("cases-changed", "review", f"the rows are elsewhere now: {check.row[:120]}")
         elif check.row:
             kind = Loss("cases-removed", "block", f"a case is gone: {check.row[:120]}")
         else:
@@ -364,7 +397,9 @@ def _stands_in(old: Check, new: Check) -> bool:
     have = set(literals(new.expected)) if new.expected is not None else set()
     have |= set(literals(new.subject)) | ({new.message} if new.message else set())
     if wanted:
-        return wanted <= have
+        words = set(re.findall(r"\w+", " ".join(wanted)))
+        said = set(re.findall(r"\w+", " ".join(have)))
+        return wanted <= have or (len(words) >= 3 and words <= said and new.rank >= old.rank)
     hollow = old.relation == "not-called" or (old.expected is not None and old.expected.text in _TRIVIAL)
     return (
         hollow

@@ -244,7 +244,7 @@ def _test(
     own = [*markers, *_markers(call, word, modifiers)]
     if body is None:
         references = [a.name for a in call.args[1:] if a.op == "name"]
-        found = helpers(references[-1]) if references else None
+        found = helpers(references[-1], file.path) if references else None
         if found is not None:
             body = Expr("func", body=found[0].body, params=found[0].params)
         else:

@@ -132,8 +132,16 @@ def _set_from_outside(stmt: Stmt, seen: dict[str, Test]) -> None:
 
 def _bases(file: File) -> set[str]:
     """Classes that test classes of the file inherit from: their tests run there."""
-    classes = [stmt for top in file.stmts for stmt in top.walk() if stmt.kind == "class"]
-    return {base.text.rpartition(".")[2] for stmt in classes if "Test" in stmt.name for base in stmt.exprs}
+    if file.bases is None:
+        stack, found = list(file.stmts), set()
+        while stack:
+            stmt = stack.pop()
+            if stmt.kind == "class" and "Test" in stmt.name:
+                found |= {base.text.rpartition(".")[2] for base in stmt.exprs}
+            if stmt.kind in ("class", "if", "try", "block"):
+                stack.extend(stmt.body)
+        file.bases = found
+    return file.bases
 
 
 def _assigns(stmt: Stmt, name: str, value: object) -> bool:
@@ -214,6 +222,9 @@ def _parameters(file: File, stmt: Stmt) -> tuple[list[dict[str, Expr]] | None, l
             else:
                 names, over = [p for p in stmt.params if p != "self"], args[0]
             rows = rows_of(over, "python")
+            if rows is None and over.op == "comp" and over.name == "if":
+                markers.append(Marker("filtered", over.text, decorator.line))
+                rows = rows_of(over.args[1], "python")
             if rows is None:
                 markers.append(Marker("rows", over.text, decorator.line))
                 continue

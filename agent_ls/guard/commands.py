@@ -57,6 +57,11 @@ _RETRIES = re.compile(r"--(?:reruns|retries|retry|flake-finder)[= ]?(\d+)?")
 _TESTY = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.:-]|$)|\.(?:py|js|ts|rb|go)(?:::\S+)?$")
 
 
+_NO_COMMAND = re.compile(
+    r"[{\[]\s*$|(?:^|\s)--(?:version|help)\b|^(?:-\s+)?[\w.-]+@[\d.]+|^[\w-]+:\s*\w+@\d|additional_dependencies"
+)
+
+
 def commands_in(text: str) -> list[tuple[int, str]]:
     """(line, command) of the lines that start a test runner, without comments and names of steps."""
     found = []
@@ -78,7 +83,9 @@ def commands_in(text: str) -> list[tuple[int, str]]:
             )
         ):
             continue
-        if re.search(r"(?:^|\s)--(?:version|help)\b|^(?:-\s+)?[\w.-]+@[\d.]+|^[\w-]+:\s*\w+@\d", plain):
+        if re.search(
+            r"[{\[]\s*$|(?:^|\s)--(?:version|help)\b|^(?:-\s+)?[\w.-]+@[\d.]+|^[\w-]+:\s*\w+@\d", plain
+        ):
             continue
         if (
             re.match(r"^[\w.-]+\s*(?:[=:]{1,2}|\?=)\s*$", plain)
@@ -117,7 +124,9 @@ def narrowing(old: str, new: str) -> list[tuple[str, str, str]]:
         option = " ".join(match.group().replace("=", " ").split())
         if option not in had and not _harmless(option, new):
             found.append(("tests-deselected", "block", f"it runs fewer tests: {match.group()}"))
-    for match in _STRICT.finditer(old):
+    one_runner, two_runner = RUNNER.search(old), RUNNER.search(new)
+    same = one_runner is None or two_runner is None or one_runner.group() == two_runner.group()
+    for match in _STRICT.finditer(old) if same else ():
         if match.group() not in new and "strict" not in new:
             found.append(("strictness-lowered", "review", f"{match.group()} is gone"))
     found += _limits(old, new)

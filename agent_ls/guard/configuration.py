@@ -365,7 +365,7 @@ def _judge(
         yield "strictness-lowered", "review", f"{key} was on and is off"
     elif last in _LIMITS and _about_coverage(key, path):
         low, high = _number(two), _number(one)
-        if high is not None and low is None:
+        if high is not None and low is None and not _limited_elsewhere(new, path, last, high):
             yield "coverage-lowered", "block", f"the limit {key} is gone"
         elif high is not None and low is not None and low < high:
             yield "coverage-lowered", "review", f"the limit {key} went from {high:g} to {low:g}"
@@ -400,6 +400,23 @@ def _judge(
         lost = _lost(new, last, one, two)
         if lost:
             yield "tests-deselected", "block", f"{key} no longer finds {', '.join(lost[:3])}"
+
+
+def _limited_elsewhere(world: World, path: str, last: str, least: float) -> bool:
+    """Does another file of settings demand as much under the same name?"""
+    for other in sorted(world.all_paths):
+        if (
+            other == path
+            or not is_test_config(other)
+            or not re.search(rf"\b{last}\b", text_of(world, other), re.I)
+        ):
+            continue
+        for key, values in settings_of(world, other, text_of(world, other)).items():
+            number = _number(values)
+            covered = key.lower().endswith(last) and _about_coverage(key, other)
+            if covered and number is not None and number >= least:
+                return True
+    return False
 
 
 def _own(key: str) -> str:

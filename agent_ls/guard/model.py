@@ -14,7 +14,7 @@ from agent_ls.guard.mocking import Mock
 from agent_ls.guard.syntax import Expr, Stmt
 from agent_ls.guard.walker import Context, Stop, Walk
 
-Helpers = Callable[[str], tuple[Stmt, str] | None]
+Helpers = Callable[[str, str], tuple[Stmt, str] | None]
 
 
 @frozen
@@ -75,6 +75,7 @@ class File:
     tests: list[Test] = field(factory=list)
     units: list[Test] = field(factory=list)
     markers: list[Marker] = field(factory=list)
+    bases: set[str] | None = None
 
     def line(self, number: int) -> str:
         lines = self.text.splitlines()
@@ -98,7 +99,7 @@ def make_test(
     """Walk a test's body, once for each of its rows of parameters."""
     test = Test(file.path, id, name, line, end, markers=list(markers), unit=unit)
     test.rows = len(bindings) if bindings is not None else None
-    walk = Walk(file.language, helpers)
+    walk = Walk(file.language, helpers, tested=_under_test(file))
     everything = [expr for stmt in body for expr in stmt.all_exprs()]
     inner = [part for expr in everything for part in expr.walk()]
     walk.waited = any(
@@ -155,6 +156,16 @@ def make_test(
     test.checks, test.stops, test.mocks, test.calls = walk.checks, walk.stops, walk.mocks, walk.calls
     test.tokens = Counter(token for expr in everything for token in re.findall(r"\w+", expr.text))
     return test
+
+
+def _under_test(file: File) -> frozenset[str]:
+    """Functions beside Rust's `mod tests`."""
+    if file.language != "rust":
+        return frozenset()
+    outside = [s for s in file.stmts if not (s.kind == "class" and "test" in s.name)]
+    names = {inner.name for stmt in outside for inner in stmt.walk() if inner.kind == "func"}
+    own = any(d.text.startswith("test") for s in outside for inner in s.walk() for d in inner.decorators)
+    return frozenset() if own else frozenset(names)
 
 
 def _is_number(expr: Expr) -> bool:

@@ -26,7 +26,7 @@ def projection(old: Check, new: Check) -> Loss | None:
     """The new subject is made of the old one by something that loses a part of it."""
     if old.relation not in ("equal", "contains", "approx", "any-order", "partial"):
         return None
-    inner = {canon(old.raw), canon(old.subject)}
+    inner = {canon(old.subject)} if old.raw.op == "name" else {canon(old.raw), canon(old.subject)}
     found = _outer(new.subject, inner) or _outer(new.raw, inner)
     if found is None:
         return None

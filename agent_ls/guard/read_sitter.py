@@ -288,7 +288,7 @@ class _Reader:
         for child in self.named(holder):
             if child == subject:
                 continue
-            value = self.field(child, "value", "pattern")
+            value = self.field(child, "pattern", "value")
             test = Expr("cmp", "==", (about, self.expr(value) if value else name("_")), line=self.line(child))
             rest = [self.stmt(c) for c in self.named(child) if c != value]
             arms.append(Stmt("if", self.line(child), (test,), tuple(s for made in rest for s in made)))

@@ -60,6 +60,7 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
     kept = [test for test in tests_before if id(test) not in left]
     pool = Pool.of(checks_of(tests_after))
     surplus = Pool.of(checks_of(tests_after), checks_of(kept))
+    surplus.weigh(checks_of(tests_before), checks_of(tests_after))
     uncollected = [unit for file in after.values() for unit in file.units]
     for one, two in pairs:
         compared.pair(one, two, surplus, removed)

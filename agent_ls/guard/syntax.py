@@ -204,8 +204,6 @@ def folded(expr: Expr) -> Expr:
             return next((pair.args[1] for pair in holder.args if pair.args[0].value == key), expr)
     if expr.op == "call" and len(args) == 2 and args[0].text == "len" and args[1].op in ("list", "tuple"):
         return expr if any(a.op == "spread" for a in args[1].args) else literal(len(args[1].args), expr.line)
-    if expr.op == "call" and args[0].name == "getfixturevalue" and isinstance(args[-1].value, str):
-        return name(args[-1].value, expr.line)
     if expr.op == "attr":
         inner = args[0]
         found = next(

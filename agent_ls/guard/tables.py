@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from agent_ls.guard.syntax import Expr, literal, name, substitute
@@ -56,8 +57,38 @@ def _comprehension(comp: Expr, language: str) -> list[Expr] | None:
     return [substitute(comp.args[0], bind(target, row)) for row in rows] if rows is not None else None
 
 
+def _mapped(rows: list[Expr] | None, function: Expr) -> list[Expr] | None:
+    """`[1, 2].map((n) => [n, n + 1])`."""
+    body = function.body
+    if rows is None or len(body) != 1 or body[0].kind not in ("return", "expr") or len(function.params) != 1:
+        return None
+    param = function.params[0]
+    words = re.findall(r"\w+", param)
+    target = name(param) if param.isidentifier() else Expr("tuple", args=tuple(map(name, words)))
+    return [substitute(body[0].exprs[0], bind(target, row)) for row in rows]
+
+
 def _by_call(over: Expr, language: str) -> list[Expr] | None:
     callee, head, args = over.callee, over.args[0], over.positional
+    if (
+        head.op == "attr"
+        and head.name in ("map", "Select", "flatMap")
+        and len(args) == 1
+        and args[0].op == "func"
+    ):
+        rows = rows_of(head.args[0], language)
+        body = args[0].body
+        if (
+            rows is None
+            or len(body) != 1
+            or body[0].kind not in ("return", "expr")
+            or len(args[0].params) != 1
+        ):
+            return None
+        param = args[0].params[0]
+        words = re.findall(r"\w+", param)
+        target = name(param) if param.isidentifier() else Expr("tuple", args=tuple(map(name, words)))
+        return [substitute(body[0].exprs[0], bind(target, row)) for row in rows]
     if head.op == "attr" and not args:
         if head.name in ("items", "entries") and head.args[0].op == "dict":
             pairs = head.args[0].args

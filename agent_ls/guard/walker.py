@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from attrs import define, evolve, field, frozen
 
 from agent_ls.guard.checks import Check, raised
-from agent_ls.guard.conditions import demands
+from agent_ls.guard.conditions import demands, equality
 from agent_ls.guard.mocking import Mock, mocks_in
 from agent_ls.guard.raising import body_of, own_error, raises_itself
 from agent_ls.guard.recognise import is_failure, recognise
@@ -73,15 +73,18 @@ class Stop:
 
 @define
 class Walk:
-    """What one test does. `helpers` finds a function by name: (function, path of its file)."""
+    """What one test does. `helpers` finds a function by its name and the path of the file that uses it:
+    (function, path of its file)."""
 
     language: str
-    helpers: Callable[[str], tuple[Stmt, str] | None]
+    helpers: Callable[[str, str], tuple[Stmt, str] | None]
     checks: list[Check] = field(factory=list)
     stops: list[Stop] = field(factory=list)
     mocks: list[Mock] = field(factory=list)
     calls: set[str] = field(factory=set)
     forced: bool = False
+    tested: frozenset[str] = frozenset()
+    """Functions under test that stand in the same file: what they compute is the question."""
     waited: bool = False
     gathered: bool = False
     """Are the failures of soft assertions looked at in the end?"""
@@ -101,36 +104,58 @@ class Walk:
             path=check.path or at.path,
             row=at.row,
         )
-        self.checks.append(_settled(full))
+        settled = _settled(full)
+        both = {settled.subject.op, settled.expected.op if settled.expected is not None else ""}
+        if (
+            settled.relation == "equal"
+            and settled.expected is not None
+            and both in ({"dict"}, {"list"}, {"tuple"})
+        ):
+            parts = equality(settled.subject, settled.expected, settled.line)
+            self.checks += [
+                evolve(
+                    settled, relation=p.relation, subject=p.subject, raw=p.raw, expected=p.expected, why=p.why
+                )
+                for p in parts
+            ]
+        else:
+            self.checks.append(settled)
 
     def valued(self, expr: Expr, at: Context) -> Expr:
         """An expression with names, and calls of helpers that only compute a value, replaced by what
         they stand for."""
         found = folded(substitute(expr, at.env))
         for _ in range(3):
-            inlined = self._values(found)
+            inlined = self._values(found, at.path)
             if inlined is found or len(inlined.text) > 4 * MAX_BOUND:
                 break
             found = folded(inlined)
         return found
 
-    def _values(self, expr: Expr) -> Expr:
+    def _values(self, expr: Expr, path: str) -> Expr:
         if expr.op == "func":
             return expr
-        args = tuple(self._values(arg) for arg in expr.args)
+        args = tuple(self._values(arg, path) for arg in expr.args)
         if any(a is not b for a, b in zip(args, expr.args, strict=True)):
             expr = evolve(expr, args=args)
         plain = expr.op == "name" and self.language == "ruby"
         if not plain and expr.op != "call":
             return expr
         head = expr if plain else expr.args[0]
-        if head.op != "name" and not (head.op == "attr" and _is_own(head.args[0])):
+        own = head.op == "attr" and (_is_own(head.args[0]) or head.name == "getfixturevalue")
+        if head.op != "name" and not own:
             return expr
-        if head.name == "getfixturevalue" or head.name in self._active:
+        if expr.op == "call" and expr.args[0].name == "getfixturevalue":
+            label = str(expr.args[-1].value)
+            fixture = self.helpers(label, path)
+            made = computed(fixture[0], self.language) if fixture and not fixture[0].params else None
+            return made or name(label, expr.line)
+        if head.name in self._active:
             return expr
         found = self._local.get(head.name) if head.op == "name" else None
-        found = found or self.helpers(head.name)
-        value = computed(found[0], self.language) if found is not None else None
+        found = found or (self.helpers(head.name, path) if head.name not in self.tested else None)
+        is_fixture = found is not None and any("fixture" in d.text for d in found[0].decorators)
+        value = computed(found[0], self.language) if found is not None and not is_fixture else None
         if found is None or value is None:
             return expr
         params = [p.lstrip("&*") for p in found[0].params if p not in ("self", "cls", "this")]
@@ -280,7 +305,7 @@ class Walk:
         env = _without(at.env, body)
         if rows is None:
             inner = evolve(at, env={k: v for k, v in env.items() if k not in _names(target)})
-            text = self._generated(over) or over.text
+            text = self._generated(over, at) or over.text
             self.block(body, evolve(inner, conditions=(*at.conditions, f"for {text}")))
             return
         if not rows:
@@ -296,11 +321,11 @@ class Walk:
                 env = {key: value for key, value in at.env.items() if key not in function.params}
                 self.block(function.body, evolve(at, env=env, lost="unreachable", path=path))
 
-    def _generated(self, over: Expr) -> str:
+    def _generated(self, over: Expr, at: Context) -> str:
         """What a loop over a generator of the tests goes through, as a range, if a number says how long."""
         if over.op != "call" or over.args[0].op != "name":
             return ""
-        found = self._local.get(over.callee) or self.helpers(over.callee)
+        found = self._local.get(over.callee) or self.helpers(over.callee, at.path)
         if found is None or not any("yield" in e.text for s in found[0].body for e in s.all_exprs()):
             return ""
         number = next((a.value for a in over.positional if a.op == "lit" and isinstance(a.value, int)), None)
@@ -438,7 +463,7 @@ class Walk:
                 and not quiet
                 and not _NO_ASSERTION.match(last)
                 and last not in self._local
-                and self.helpers(last) is None
+                and self.helpers(last, at.path) is None
             ):
                 self.add(Check("custom", expr, expr, line=expr.line), at)
         self._through(expr, at, awaited=awaited)
@@ -474,7 +499,12 @@ class Walk:
             if part.op == "call" and _ignores_errors(part) and not at.lost:
                 self._through(part.args[0].args[0], evolve(at, lost="swallowed"), awaited=True)
                 continue
-            if part.op == "name" and self.language == "ruby" and part is not expr and self.helpers(part.name):
+            if (
+                part.op == "name"
+                and self.language == "ruby"
+                and part is not expr
+                and self.helpers(part.name, at.path)
+            ):
                 self._call(Expr("call", args=(part,), line=part.line), at, awaited=True)
             if part.op == "call":
                 self.calls.add(part.callee.rpartition(".")[2] or part.callee)
@@ -550,9 +580,11 @@ class Walk:
                 self._inline(self._local[value.name], value.name, (), held)
         found = self._local.get(last) if head.op == "name" else None
         if found is None and last and (head.op == "name" or head.op == "attr"):
-            found = self.helpers(last) if head.op == "name" or _is_own(head.args[0]) else None
+            found = self.helpers(last, at.path) if head.op == "name" or _is_own(head.args[0]) else None
+        if found is None and head.op == "attr" and head.args[0].op == "name" and self.language == "python":
+            found = self.helpers(f"{head.args[0].name}.{last}", at.path)
         if found is None and head.op == "attr" and head.args[0].op == "name" and head.name[:6] == "assert":
-            found = self.helpers(last)
+            found = self.helpers(last, at.path)
         if found is not None:
             unawaited = "async" in found[0].flags and not awaited and self.language not in ("c_sharp", "java")
             self._inline(
@@ -587,7 +619,7 @@ class Walk:
         call = check.subject
         if check.relation not in ("true", "false") or call.op != "call" or call.args[0].op != "name":
             return [check]
-        found = self._local.get(call.callee) or self.helpers(call.callee)
+        found = self._local.get(call.callee) or self.helpers(call.callee, at.path)
         body = (
             [s for s in found[0].body if not (s.kind == "expr" and s.exprs[0].op == "lit")] if found else []
         )
@@ -718,8 +750,6 @@ def _returned(function: Stmt) -> tuple[Stmt, ...] | None:
 
 def computed(function: Stmt, language: str) -> Expr | None:
     """What a function returns, where it does nothing but compute it: assignments of names, then a result."""
-    if any("fixture" in decorator.text for decorator in function.decorators):
-        return None
     env: dict[str, Expr] = {}
     body = [s for s in function.body if not (s.kind == "expr" and s.exprs and s.exprs[0].op == "lit")]
     while len(body) == 1 and body[0].kind == "block":
@@ -727,6 +757,8 @@ def computed(function: Stmt, language: str) -> Expr | None:
     if not body or len(body) > 4:
         return None
     for stmt in body[:-1]:
+        if stmt.kind in ("expr", "assert", "with") and not any(s.kind == "return" for s in stmt.walk()):
+            continue
         if stmt.kind == "assign" and stmt.name != "augmented" and len(stmt.exprs) == 2:
             env.update(bind(stmt.exprs[0], substitute(stmt.exprs[1], env)))
         else:
@@ -769,14 +801,21 @@ def _settled(check: Check) -> Check:
     if expected is not check.expected:
         check = evolve(check, expected=expected)
     if (
-        check.relation in ("equal", "approx")
+        check.relation == "equal"
         and check.expected is not None
         and check.subject.text == check.expected.text
+        and not _CHANGING.search(check.subject.text)
     ):
         return evolve(check, relation="nothing", why="both sides are the same")
     if check.relation == "equal" and expected is not None:
         return _without_fallback(check, expected)
     return check
+
+
+_CHANGING = re.compile(
+    r"\b(?:next|random|uniform|rand\w*|time|now|uuid\w*|pop|popleft|read\w*|recv|input|choice|sample|shuffle|get_nowait)\("
+)
+"""Calls that answer differently each time: two of them are not the same."""
 
 
 def _without_fallback(check: Check, expected: Expr) -> Check:

@@ -75,8 +75,8 @@ class World:
         if file is None or file.tests or file.units:
             return file
 
-        def helpers(name: str) -> tuple[Stmt, str] | None:
-            return self.helper(file, name)
+        def helpers(name: str, path: str) -> tuple[Stmt, str] | None:
+            return self.helper(file, name, path)
 
         match file.language:
             case "python":
@@ -102,7 +102,7 @@ class World:
             file.units.append(
                 make_test(
                     file,
-                    lambda word: self.helper(file, word),
+                    lambda word, path: self.helper(file, word, path),
                     id=name,
                     name=name,
                     line=stmt.line,
@@ -112,12 +112,32 @@ class World:
                 )
             )
 
-    def helper(self, file: File, name: str) -> tuple[Stmt, str] | None:
-        """The function that a test file means by a name: its own, imported, a fixture, a neighbour's."""
+    def helper(self, file: File, name: str, path: str = "") -> tuple[Stmt, str] | None:
+        """The function that a test file means by a name: its own, imported, a fixture, a neighbour's.
+
+        Args:
+            name: of a function, or `module.function`.
+            path: of the file of helpers where the name stands, if it isn't the test's own.
+        """
+        if path and path != file.path:
+            other = self.parse(path)
+            near = self.helper(other, name) if other is not None else None
+            if near is not None:
+                return near
         found = file.functions.get(name)
         if found is not None and not name.startswith("test"):
             return found, file.path
         key = (file.path, name)
+        if "." in name and key not in self._helpers:
+            module, _, word = name.partition(".")
+            self._helpers[key] = None
+            for stmt in file.stmts:
+                if stmt.kind == "import" and any(w.name == module for w in stmt.exprs):
+                    tail = module if module in stmt.name.split(",") else f"{stmt.name.lstrip('.')}.{module}"
+                    for place in self.ending(f"{tail.replace('.', '/').lstrip('/')}.py")[:3]:
+                        other = self.parse(place) if is_test_path(place) else None
+                        if other is not None and word in other.functions:
+                            self._helpers[key] = (other.functions[word], place)
         if key not in self._helpers:
             self._helpers[key] = None
             for path in self._neighbours(file, name):
