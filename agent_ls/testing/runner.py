@@ -123,6 +123,10 @@ class TestRunner:
                 output_cap=OUTPUT_CAP,
             )
         self.coverage = records.coverage
+        if records.coverage:
+            from agent_ls.workspace.index.executed import remember
+
+            remember(self.view.repo, self.view.worktree, records.coverage)
         if records.installed:
             self.installed, self.own = tuple(records.installed), tuple(records.own)
             self.obstacle = records.obstacle

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 from testing_kit import outcomes, runner_for, write
 
-from agent_ls.settings import Settings
+from agent_ls.settings import Settings, cache_dir
 from agent_ls.testing.results import Outcome, TestResult
 
 MANY = {
@@ -206,6 +206,7 @@ def test_settings_of_the_project_that_would_hide_outcomes_are_overridden(tmp_pat
     assert "assert (0 % 2)" in (run.tests[0].message or "")
     assert run.tests[0].stack[0].line == 3
     assert set(runner.coverage) == set(outcomes(run))
+    assert len(list((cache_dir() / "executed").iterdir())) == 1  # for `refs --tests`
     assert sorted(path.name for path in runner.view.worktree.iterdir()) == ["pyproject.toml", "test_a.py"]
     assert len(runner.run(stop_on_first_failure=True).tests) < 6 + 2
 

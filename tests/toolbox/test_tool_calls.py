@@ -33,9 +33,9 @@ def refused(session: Any, name: str, /, **arguments: Any) -> str:
 @pytest.mark.parametrize(
     ("permission", "names"),
     [
-        ("read", {"read", "search", "symbols", "finish", "ask_human"}),
-        ("test", {"read", "search", "symbols", "finish", "ask_human", "run_tests", "locate"}),
-        ("fix", {"read", "search", "symbols", "finish", "ask_human", "run_tests", "locate", "edit"}),
+        ("read", {"read", "search", "symbols", "refs", "finish", "ask_human"}),
+        ("test", {"read", "search", "symbols", "refs", "finish", "ask_human", "run_tests", "locate"}),
+        ("fix", {"read", "search", "symbols", "refs", "finish", "ask_human", "run_tests", "locate", "edit"}),
     ],
 )
 def test_the_permission_decides_which_tools_there_are(permission: Permission, names: set[str]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
 
 from agent_ls.cancel import CancelToken
+from agent_ls.workspace.index.executed import executed
 from agent_ls.workspace.index.importers import importers
 from agent_ls.workspace.index.records import Definition, Use
 from agent_ls.workspace.index.references import callees, callers, references
@@ -29,6 +31,7 @@ class Answer:
 
 def answer(
     view: View,
+    root: Path,
     mode: str | None,
     name: str,
     kinds: Sequence[str],
@@ -36,13 +39,14 @@ def answer(
     limit: int,
     cancel: CancelToken | None,
 ) -> Answer:
-    """Uses of a name, or with `mode` its "callers", "callees", "importers" or "tests". Raises ToolRefused."""
+    """Uses of a name in the tree at `root`, or with `mode` its "callers", "callees", "importers" or "tests".
+    Raises ToolRefused."""
     if mode == "callees":
         return _callees(view, name, globs, limit)
     if mode == "importers":
         return _importers(view, name, limit)
     if mode == "tests":
-        return _tests(view, name, limit)
+        return _tests(view, root, name, limit)
     if mode == "callers":
         found, uses = callers(view, name, globs=globs, limit=limit, cancel=cancel)
         rows = [
@@ -142,8 +146,8 @@ def _importers(view: View, target: str, limit: int) -> Answer:
     return Answer(rows, len(found) <= limit, said)
 
 
-def _tests(view: View, name: str, limit: int) -> Answer:
-    found = related_tests(view, name, limit=limit + 1)
+def _tests(view: View, root: Path, name: str, limit: int) -> Answer:
+    found = related_tests(view, name, executed=executed(view, root, name), limit=limit + 1)
     rows = []
     for it in found[:limit]:
         row = _row(it.path, it.definition, it.line)

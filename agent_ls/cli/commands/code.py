@@ -195,7 +195,8 @@ def _show_rows(rows: Iterable[Row]) -> None:
 
 @click.command(
     epilog="Uses are found by name: which of several definitions of one name is meant isn't told."
-    " --tests knows what the code says, not what a run would show."
+    " --tests knows what the code says, and which lines tests ran when they were last traced (by `fix` or"
+    " `locate`), as long as the files are what they were."
 )
 @click.argument("name")
 @click.option("--callers", "mode", flag_value="callers", help="The definitions that call NAME.")
@@ -227,7 +228,7 @@ def refs(
     with _asking(context) as (workspace, view):
         if view is None:
             raise UsageError("uses can't be found without the index", "See what was said of it above.")
-        found = answer(view, mode, name, kinds, globs, limit, workspace.cancel)
+        found = answer(view, workspace.root, mode, name, kinds, globs, limit, workspace.cancel)
         if context.as_json:
             rows = [{key: value for key, value in row.items() if key != "note"} for row in found.rows]
             emit_json({"schema": 1, "symbols": rows, "complete": found.complete, **found.more})
