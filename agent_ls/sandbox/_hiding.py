@@ -1,10 +1,15 @@
-"""What of the file system a confined process may not see, and what it needs back."""
+"""What of the file system a confined process may not see, and what it needs back.
+
+`os.path` and not `pathlib` asks what there is: where we may not look it says no, and does not raise.
+"""
+# ruff: noqa: PTH110, PTH112, PTH114
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pwd
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,7 +53,7 @@ def homes(home: str | None) -> list[Path]:
         candidates.append(pwd.getpwuid(os.getuid()).pw_dir)
     for candidate in (*candidates, "/home", "/root"):
         path = Path(candidate)
-        if not path.is_absolute() or not path.is_dir():
+        if not path.is_absolute() or not os.path.isdir(path):
             continue
         path = path.resolve()
         # A "home" such as / or /usr holds the system: it can't be hidden.
@@ -64,8 +69,12 @@ def hidden(home: str | None) -> list[Path]:
     our own state, cache and settings (other sessions' prompts, the user's keys)."""
     from agent_ls.config import user_config_path
 
-    private = [Path(path) for path in PRIVATE if Path(path).is_dir() and not Path(path).is_symlink()]
-    own = [path.resolve() for path in (state_dir(), cache_dir(), user_config_path().parent) if path.is_dir()]
+    private = [Path(path) for path in PRIVATE if os.path.isdir(path) and not os.path.islink(path)]
+    own = [
+        path.resolve()
+        for path in (state_dir(), cache_dir(), user_config_path().parent)
+        if os.path.isdir(path)
+    ]
     return outermost([*private, *homes(home), *(path for path in own if str(path) not in _NO_HOME)])
 
 
@@ -79,11 +88,11 @@ def shown(
         wanted += [path, path.resolve()]
     found = []
     for path in wanted:
-        if not below_any(path, covered) or not path.exists() or path.is_relative_to(repo):
+        if not below_any(path, covered) or not os.path.exists(path) or path.is_relative_to(repo):
             continue
         if any(base.is_relative_to(path) for base in covered):
             # A prefix that is the home directory itself: only what an interpreter has there.
-            found += [path / name for name in ("bin", "lib", "lib64") if (path / name).is_dir()]
+            found += [path / name for name in ("bin", "lib", "lib64") if os.path.isdir(path / name)]
         else:
             found.append(path)
     return outermost(found)
@@ -96,8 +105,8 @@ def masked(home: str | None, covered: Sequence[Path], back: Sequence[Path]) -> l
     return [
         path
         for path in found
-        if os.path.exists(path)  # noqa: PTH110 - false, not an error, where we may not look
-        and not path.is_symlink()
+        if os.path.exists(path)
+        and not os.path.islink(path)
         and (not below_any(path, covered) or below_any(path, back))
     ]
 
@@ -120,9 +129,16 @@ def host_sockets(covered: Sequence[Path], back: Sequence[Path], own: Sequence[Pa
         path = Path("/" + name)
         if below_any(path, own) or (below_any(path, covered) and not below_any(path, back)):
             continue
-        if path.is_socket() and not path.is_symlink():
+        if _is_socket(path):
             found.add(path)
     return sorted(found)[:500]
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def below_any(path: Path, folders: Sequence[Path]) -> bool:

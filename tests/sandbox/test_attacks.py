@@ -312,7 +312,8 @@ NOT_UNDER_LANDLOCK = {
 def test_an_honest_suite_passes_inside_as_outside(place: Place, mode: str) -> None:
     files = suite("honest")
     outside = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(DATA / "honest")],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir"]
+        + [str(DATA / "honest")] * 2,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"},
