@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any
 
+import attrs
 from lsprotocol import types
 from pygls.exceptions import (
     JsonRpcException,
@@ -49,6 +50,12 @@ class Protocol(LanguageServerProtocol):
             return
         if not isinstance(data, dict) or data.get("jsonrpc") != "2.0":
             self._refuse(_id(data), JsonRpcInvalidRequest("no JSON-RPC 2.0 message"))
+            return
+        kind = self.get_message_type(data["method"]) if isinstance(data.get("method"), str) else None
+        if kind is not None and "id" in data and "id" not in _fields(kind):
+            self._refuse(
+                _id(data), JsonRpcInvalidRequest(f"{data['method']} is a notification: it has no id")
+            )
             return
         if "method" in data and "params" not in data:
             data["params"] = None  # may be left out; pygls then finds no message of that kind
@@ -197,6 +204,10 @@ class Protocol(LanguageServerProtocol):
             logger.exception("a message could not be written")
             return
         self.writer.write(body.encode("utf-8", "surrogatepass"))
+
+
+def _fields(kind: type[Any]) -> frozenset[str]:
+    return frozenset(attribute.name for attribute in attrs.fields(kind))
 
 
 def _id(data: Any) -> int | str | None:
