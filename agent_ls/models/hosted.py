@@ -7,6 +7,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from attrs import evolve, frozen
@@ -122,7 +123,8 @@ class HostedBackend(ABC):
         """See `Backend.stream`. A turn that the server pauses is continued."""
         for _ in range(_MAX_PAUSES):
             text: list[str] = []
-            for event in retrying(self.name, lambda: self._attempt(request, cancel), self.policy, cancel):  # noqa: B023
+            attempt = partial(self._attempt, request, cancel)
+            for event in retrying(self.name, attempt, self.policy, cancel):
                 if isinstance(event, Paused):
                     break
                 if isinstance(event, TextDelta):
@@ -192,8 +194,9 @@ class HostedBackend(ABC):
         """A conservative estimate (see `estimate_tokens`)."""
         return estimate_tokens(text)
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Nothing to free: each attempt has its own connection."""
+        return
 
 
 def count(raw: Mapping[str, Any], *keys: str) -> int:
