@@ -11,7 +11,8 @@ from agent_ls.behaviour.edited import reach, users_of
 from agent_ls.behaviour.killing import MAX_MUTANTS, Campaign
 from agent_ls.behaviour.matrix import Matrix, Pair, judge_gone, judge_pair
 from agent_ls.behaviour.model import Behaviour, Layer
-from agent_ls.behaviour.rig import OutOfBudget, Rig
+from agent_ls.behaviour.rig import PER_TEST_S, OutOfBudget, Rig
+from agent_ls.behaviour.rounds import short_list
 from agent_ls.behaviour.sides import Sides, is_test_module, unseen
 from agent_ls.cancel import CancelToken
 from agent_ls.guard.protected import Finding
@@ -126,6 +127,9 @@ class _Python:
         return True
 
     def _judge(self, matrix: Matrix, pairs: list[Pair], gone: list[Pair]) -> None:
+        slow = [pair.before for pair in (*pairs, *gone) if pair.hangs()]
+        if slow:
+            self.rig.skip(short_list(slow), f"did not end within {PER_TEST_S:g} s")
         found = [(pair, judge_pair(pair, matrix)) for pair in pairs]
         found += [(pair, judge_gone(pair, matrix)) for pair in gone]
         flagged = [pair for pair, finding in found if finding is not None]

@@ -7,15 +7,26 @@ Only a mutant that the whole new suite lets live shows a weakening: what another
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from agent_ls.behaviour import mutants
 from agent_ls.behaviour.bench import Side
 from agent_ls.behaviour.matrix import Matrix, Pair, place_of
 from agent_ls.behaviour.mutants import Mutant
-from agent_ls.behaviour.rig import OutOfBudget, Rig, Table, stopped, telling
+from agent_ls.behaviour.rig import HANGS, OutOfBudget, Rig, Table, stopped, telling
+from agent_ls.behaviour.rounds import (
+    Ground,
+    Round,
+    Trial,
+    by_assertion,
+    covers,
+    in_turns,
+    is_misfit,
+    limits,
+    short_list,
+)
 from agent_ls.behaviour.sides import is_test_side
 from agent_ls.guard.protected import Finding
 from agent_ls.testing.results import TestResult
@@ -27,57 +38,8 @@ BATCH = 10
 """So many go through both forms before the next: a weakening found ends it for a test."""
 MAX_CONFIRMED = 4
 """So many survivors are tried on the whole suite until one lives."""
-_HANGS = ("TestTimeout", "ProcessEnded")
-_TEST_S = (1.0, 6.0)
-"""Bounds of the time limit for one test on a mutant: ten times what the slowest took, but between these."""
 _FEW = 30
 """Up to so many old tests are run whether or not they execute the mutant: always the same command."""
-
-
-@frozen
-class Ground:
-    """Sources on which both forms of some tests pass: one tree's for both, or each its own."""
-
-    old: Side
-    new: Side
-
-
-@define
-class Trial:
-    """One mutant's fate. `killers`: labels of old tests that fail with it, and how; `by_new`: of new ones."""
-
-    mutant: Mutant
-    twin: Mutant
-    killers: dict[str, TestResult]
-    by_new: set[str] = field(factory=set)
-    tried: bool = False
-
-
-@define
-class _Round:
-    """One group on its ground: both unchanged tables, what was tried, and which tests are still `open`.
-
-    `lost` leads from an old test to the survivor that shows its weakening, and whether that is sure; `kinds`
-    from the place of a value to its kind, once a mutant has shown it.
-    """
-
-    ground: Ground
-    group: list[Pair]
-    old: Table
-    new: Table
-    done: list[Trial] = field(factory=list)
-    kinds: dict[tuple[str, int, int], str] = field(factory=dict)
-    suspect: set[tuple[str, int]] = field(factory=set)
-    hanging: set[tuple[str, int]] = field(factory=set)
-    """Lines one of whose mutants did not end: others there would not either."""
-    tried: int = 0
-    killed: int = 0
-    confirmed: int = 0
-    lost: dict[str, tuple[Trial, bool | None]] = field(factory=dict)
-    open: set[str] = field(factory=set)
-
-    def __attrs_post_init__(self) -> None:
-        self.open = {pair.before for pair in self.group}
 
 
 @define
@@ -95,6 +57,7 @@ class Campaign:
     def run(self, pairs: Sequence[Pair], gone: Sequence[Pair]) -> None:
         """Try mutants for the edited tests among `pairs` and for those that are `gone`."""
         grounds: dict[Ground, list[Pair]] = {}
+        apart: list[str] = []
         dead = {id(pair) for pair in gone}
         for pair in (*pairs, *gone):
             if not (pair.edited or id(pair) in dead):
@@ -102,9 +65,12 @@ class Campaign:
             ground = self._ground(pair, gone=id(pair) in dead)
             if ground is None:
                 if id(pair) not in dead and pair.new["after"].state == "passes" and pair.ran():
-                    self.rig.skip(pair.after, "no sources on which both forms pass, so no mutants were tried")
+                    apart.append(pair.after)
                 continue
             grounds.setdefault(ground, []).append(pair)
+        if apart:
+            why = "no sources on which both forms pass, so no mutants were tried"
+            self.rig.skip(short_list(apart), why)
         for ground, group in grounds.items():
             self._group(ground, group, dead)
 
@@ -134,12 +100,12 @@ class Campaign:
         if old is None or new is None:
             return
         made = self._mutants(ground, group, old)
-        names = ", ".join(pair.before.rpartition("::")[2] for pair in group[:3])
+        names = short_list([pair.before for pair in group])
         if not made:
             self.rig.skip(f"mutants for {names}", "no line that they execute could be mutated")
             return
         self.rig.say(f"up to {len(made)} mutants for {len(group)} edited or deleted tests")
-        round = _Round(ground, group, old, new)
+        round = Round(ground, group, old, new)
         try:
             while made and round.open and round.tried < self.limit:
                 made = self._try(round, made, min(BATCH, self.limit - round.tried))
@@ -147,14 +113,11 @@ class Campaign:
             self.rig.skip(f"some mutants for {names}", "the time limit")
         if not round.done:
             why = "the time limit" if round.killed else "the old tests kill none of those tried"
-            for pair in group[:20]:
-                self.rig.skip(f"{pair.before} by mutants", why)
+            self.rig.skip(f"{names} by mutants", why)
             return
         self._conclude(round, dead)
 
-    def _try(
-        self, round: _Round, made: list[tuple[Mutant, Mutant]], size: int
-    ) -> list[tuple[Mutant, Mutant]]:
+    def _try(self, round: Round, made: list[tuple[Mutant, Mutant]], size: int) -> list[tuple[Mutant, Mutant]]:
         """Some mutants on the old tests, those that they kill on the new ones, and survivors on all tests.
 
         Returns the mutants that are left.
@@ -201,7 +164,7 @@ class Campaign:
             except UnicodeDecodeError:
                 continue
             made += mutants.make(path, texts[path], numbers, words, _MADE)
-        made = _in_turns(made)[:_MADE]
+        made = in_turns(made)[:_MADE]
         if ground.old == ground.new:
             return [(mutant, mutant) for mutant in made]
         places = self._functions(ground.new)
@@ -226,7 +189,7 @@ class Campaign:
         return {mutant.path: mutant.edit.apply(text).encode("utf-8")}
 
     def _kill_old(
-        self, round: _Round, made: list[tuple[Mutant, Mutant]], size: int
+        self, round: Round, made: list[tuple[Mutant, Mutant]], size: int
     ) -> tuple[list[Trial], list[tuple[Mutant, Mutant]]]:
         """(`size` mutants, those among them that an old form kills, the clearest kills first; the rest)."""
         trials: list[Trial] = []
@@ -235,7 +198,7 @@ class Campaign:
         while left and size > 0:
             mutant, twin = left.pop(0)
             kind = round.kinds.get(mutant.site)
-            covering = [p.before for p in round.group if few or _covers(round.old, p.before, mutant)]
+            covering = [p.before for p in round.group if few or covers(round.old, p.before, mutant)]
             ids = [id for label in covering for id in round.old.cell(label).ids]
             if not ids or (kind is not None and mutant.fits and kind not in mutant.fits):
                 continue
@@ -247,7 +210,7 @@ class Campaign:
             size -= 1
             if killed is None:
                 round.hanging.add((mutant.path, mutant.line))
-            misfits = [result for result in (killed or {}).values() if _is_misfit(result, mutant)]
+            misfits = [result for result in (killed or {}).values() if is_misfit(result, mutant)]
             if misfits:
                 told = mutants.kind_told(misfits[0].message or "")
                 if told is not None and mutant.fits:
@@ -256,10 +219,10 @@ class Campaign:
                 round.kinds[mutant.site] = mutant.fits[0]
             if killed and len(misfits) < len(killed):
                 trials.append(Trial(mutant, twin, killed))
-        trials.sort(key=lambda trial: not _by_assertion(trial.killers))
+        trials.sort(key=lambda trial: not by_assertion(trial.killers))
         return trials, left
 
-    def _kill_new(self, round: _Round, trials: list[Trial]) -> None:
+    def _kill_new(self, round: Round, trials: list[Trial]) -> None:
         for trial in trials:
             labels = self._able(round.new, trial.twin)
             ids = [id for label in labels for id in round.new.cell(label).ids]
@@ -272,7 +235,7 @@ class Campaign:
         return [
             label
             for label, cell in table.cells.items()
-            if cell.state == "passes" and (_covers(table, label, mutant) or not table.coverage.get(label))
+            if cell.state == "passes" and (covers(table, label, mutant) or not table.coverage.get(label))
         ]
 
     def _killed(
@@ -286,7 +249,7 @@ class Campaign:
         quick: bool = True,
     ) -> dict[str, TestResult] | None:
         """Labels of the tests that pass in `table` and fail with the mutant. None: the run says nothing."""
-        per_test, whole = _limits(table)
+        per_test, whole = limits(table)
         run = self.rig.run(
             tests,
             sources,
@@ -301,7 +264,7 @@ class Campaign:
         found: dict[str, TestResult] = {}
         for label, cell in self.rig.read(run).cells.items():
             why = cell.why
-            if cell.state not in ("fails", "unusable") or why is None or why.error_type in _HANGS:
+            if cell.state not in ("fails", "unusable") or why is None or why.error_type in HANGS:
                 continue
             if table.cell(label).state == "passes":
                 found[label] = why
@@ -309,7 +272,7 @@ class Campaign:
 
     # -- what it means
 
-    def _conclude(self, round: _Round, dead: set[int]) -> None:
+    def _conclude(self, round: Round, dead: set[int]) -> None:
         told: set[int] = set()
         for pair in round.group:
             mine = [trial for trial in round.done if pair.before in trial.killers]
@@ -323,7 +286,7 @@ class Campaign:
             elif mine and id(pair) not in dead and all(pair.after in trial.by_new for trial in mine):
                 self.equal.add(pair.after)
 
-    def _confirmed(self, round: _Round, trial: Trial) -> bool | None:
+    def _confirmed(self, round: Round, trial: Trial) -> bool | None:
         """Killed again and, in the whole suite, alive again, in fresh processes? None: not all was tried."""
         try:
             ids = [id for label in trial.killers for id in round.old.cell(label).ids]
@@ -354,7 +317,7 @@ class Campaign:
 
     def _tell(
         self,
-        round: _Round,
+        round: Round,
         pairs: list[Pair],
         trial: Trial,
         numbers: tuple[int, int],
@@ -383,41 +346,3 @@ class Campaign:
         self.findings.append(
             Finding("mutant-survives", severity, path, line, text, mutant.before, mutant.after, labels)  # type: ignore[arg-type]
         )
-
-
-def _limits(table: Table) -> tuple[float, float]:
-    """Seconds for one test on a mutant, and for a run: several times what they took without one."""
-    spent = [test.duration_s for test in table.run.tests]
-    per_test = min(max(10 * max(spent, default=0.0), _TEST_S[0]), _TEST_S[1])
-    return per_test, 2 * per_test + 4 * table.run.duration_s + 2
-
-
-def _covers(table: Table, label: str, mutant: Mutant) -> bool:
-    lines = table.coverage.get(label, {}).get(mutant.path, ())
-    return bool(lines) if mutant.at_import else mutant.line in lines
-
-
-def _by_assertion(killers: dict[str, TestResult]) -> bool:
-    return any(result.error_type in ("AssertionError", "Failed") for result in killers.values())
-
-
-def _is_misfit(result: TestResult, mutant: Mutant) -> bool:
-    """Did the mutant itself break on its own line (an operation on another type)? Anything would notice."""
-    if result.error_type not in ("TypeError", "AttributeError", "NameError", "UnboundLocalError"):
-        return False
-    last = result.stack[-1] if result.stack else None
-    return last is not None and (last.file, last.line) == (mutant.path, mutant.line)
-
-
-def _in_turns(made: Iterable[Mutant]) -> list[Mutant]:
-    """Files take turns; within a file the order stays."""
-    queues: dict[str, list[Mutant]] = {}
-    for mutant in made:
-        queues.setdefault(mutant.path, []).append(mutant)
-    found: list[Mutant] = []
-    while queues:
-        for path in list(queues):
-            found.append(queues[path].pop(0))
-            if not queues[path]:
-                del queues[path]
-    return found

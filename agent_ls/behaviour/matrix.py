@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 
 from agent_ls.behaviour.bench import Side
 from agent_ls.behaviour.edited import Reach
-from agent_ls.behaviour.rig import Cell, Rig, Table, nothing_collected, stopped, telling
+from agent_ls.behaviour.rig import HANGS, Cell, Rig, Table, nothing_collected, stopped, telling
 from agent_ls.guard.protected import Finding
 
 _NAMES = {"before": "old", "after": "new"}
@@ -34,6 +34,11 @@ class Pair:
     def ran(self) -> bool:
         """Was the old form a test that did something on the old sources?"""
         return self.old["before"].state in ("passes", "fails")
+
+    def hangs(self) -> bool:
+        """Did one of its forms not end?"""
+        cells = (*self.old.values(), *self.new.values())
+        return any(cell.why is not None and cell.why.error_type in HANGS for cell in cells)
 
 
 @define

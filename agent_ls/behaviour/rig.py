@@ -18,7 +18,9 @@ from agent_ls.workspace.paths import is_test_path
 
 State = Literal["passes", "fails", "gone", "unusable", "skipped", "xfails"]
 
-PER_TEST_S = 20.0
+PER_TEST_S = 30.0
+HANGS = ("TestTimeout", "ProcessEnded")
+"""Error types of tests that did not end by themselves."""
 _LEAST_S = 0.5
 
 
@@ -176,8 +178,11 @@ _STATES: tuple[tuple[tuple[Outcome, ...], State], ...] = (
 
 
 def is_unusable(result: TestResult) -> bool:
-    """Does a failure only say that the test and the code do not fit together (a name, a parameter)?"""
+    """Does a failure only say that the test and the code do not fit together (a name, a parameter), or that
+    the test did not end?"""
     kind = result.error_type
+    if kind in HANGS:
+        return True
     if kind in ("ImportError", "ModuleNotFoundError", "FixtureLookupError", "SyntaxError", "CollectError"):
         return True
     text = result.message or ""

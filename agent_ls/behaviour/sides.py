@@ -17,8 +17,16 @@ _PYTHON_SETTINGS = {
 
 
 def is_test_side(path: str) -> bool:
-    """Tests, their helpers, fixtures and data, and the settings of their runner."""
-    return is_test_path(path) or is_test_config(path)
+    """Tests, their helpers, fixtures and data, and the settings of their runner.
+
+    A package's own `testing` folder holds sources that others' tests use.
+    """
+    if is_test_config(path):
+        return True
+    parts = path.split("/")
+    if "testing" in parts[1:-1] and path.endswith(".py") and not is_test_module(path):
+        return is_test_path("/".join(part for part in parts if part != "testing"))
+    return is_test_path(path)
 
 
 @frozen

@@ -36,6 +36,10 @@ from agent_ls.testing.runner import TestRunner
         ("pyproject.toml", True),
         ("src/shop.py", False),
         ("shop/testing_tools.py", False),
+        ("shop/testing/tools.py", False),
+        ("shop/testing/test_tools.py", True),
+        ("testing/tools.py", True),
+        ("tests/testing/tools.py", True),
         ("README.md", False),
     ],
 )
@@ -144,6 +148,7 @@ def _result(outcome: Outcome, kind: str | None = None, file: str = "tests/test_a
         ([_result(Outcome.PASSED)], "passes"),
         ([_result(Outcome.PASSED), _result(Outcome.FAILED, "AssertionError")], "fails"),
         ([_result(Outcome.FAILED, "ImportError")], "unusable"),
+        ([_result(Outcome.FAILED, "TestTimeout")], "unusable"),
         ([_result(Outcome.FAILED, "TypeError")], "unusable"),
         ([_result(Outcome.FAILED, "TypeError", "src/shop.py")], "fails"),
         ([_result(Outcome.ERROR, None, text="fixture 'book' not found")], "unusable"),

@@ -25,6 +25,7 @@ INI = "[pytest]\npythonpath = .\n"
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("AGENT_LS_PASS_ENV", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     monkeypatch.setenv("AGENT_LS_INTERPRETER", sys.executable)
 
 
@@ -59,14 +60,11 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", [["HEAD"], ["--staged"]], ids=["files", "staged"])
 def test_json_over_a_repository_that_stays_as_it_is(
-    given: list[str], repository: Path, capfd: pytest.CaptureFixture[str]
+    repository: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    if given == ["--staged"]:
-        _git(repository, "add", "-A")
     before = _state(repository)
-    assert cli(["guard", *given, "--run", "--json", "--repo", str(repository)]) == 5
+    assert cli(["guard", "HEAD", "--run", "--json", "--repo", str(repository)]) == 5
     document = json.loads(capfd.readouterr().out)
     assert document["layers"] == {"static": "checked", "behaviour": "checked"}
     assert document["not_checked"] == []
@@ -76,6 +74,17 @@ def test_json_over_a_repository_that_stays_as_it_is(
     assert found["before"] == "return sum(prices)"
     assert found["after"] != found["before"]
     assert found["tests"] == ["tests/test_shop.py::test_total"]
+    assert _state(repository) == before
+    assert not list((state_dir() / "guard").iterdir())
+
+
+def test_what_is_staged_is_read_and_run_without_a_trace(
+    repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _git(repository, "add", "-A")
+    before = _state(repository)
+    assert cli(["guard", "--staged", "--run", "--json", "--budget", "1", "--repo", str(repository)]) == 5
+    assert json.loads(capfd.readouterr().out)["layers"]["static"] == "checked"
     assert _state(repository) == before
     assert not list((state_dir() / "guard").iterdir())
 
