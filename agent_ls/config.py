@@ -68,6 +68,13 @@ KEYS = tuple(sorted(_TYPES))
 _MINIMUM: dict[str, tuple[float, bool]] = {  # smallest value, and whether that value itself is allowed
     "max_steps": (1, True),
     "max_failures": (1, True),
+    "max_same_failures": (2, True),
+    "max_growth": (1, True),
+    "max_idle_edits": (1, True),
+    "max_returns": (1, True),
+    "max_alternations": (2, True),
+    "max_repeats": (2, True),
+    "guard_timeout": (0, True),
     "max_tokens": (1, True),
     "max_cost": (0, True),
     "timeout": (0, False),

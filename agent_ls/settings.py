@@ -12,10 +12,23 @@ Permission = Literal["read", "test", "refactor", "fix"]
 
 @frozen
 class Limits:
-    """Where a session must stop. None means no limit. `max_tokens` counts input and output together."""
+    """Where a session must stop. None means no limit. `max_tokens` counts input and output together.
+
+    What counts as spinning (`agent.progress`): `max_failures` verdicts in a row without progress;
+    `max_same_failures` with the same tests failing with the same errors; `max_growth` with a larger diff each
+    time (both None: as `max_failures`); `max_idle_edits` edits in a row of nothing but comments and blank
+    lines; `max_returns` returns to a state that was tested before; `max_alternations` changes from one of two
+    places to the other; `max_repeats` equal calls with equal answers.
+    """
 
     max_steps: int | None = 100
     max_failures: int = 3
+    max_same_failures: int | None = None
+    max_growth: int | None = None
+    max_idle_edits: int = 2
+    max_returns: int = 1
+    max_alternations: int = 3
+    max_repeats: int = 3
     max_tokens: int | None = 400_000
     max_cost: float | None = 2.0
     timeout: float | None = 1800.0
@@ -28,7 +41,9 @@ class Settings:
     `test_command` is an argv list; `test_timeout` bounds one run of it and `per_test_timeout` one
     test (seconds, None: from the baseline or off). `sandbox` is "auto", "bwrap", "landlock" or
     "off"; the other `test_…` numbers bound what a run may use (`sandbox._limits.ResourceLimits`); `tests`
-    says what a session may do to the test files; `include` names files that go into the prompt.
+    says what a session may do to the test files ("add" becomes "edit" where the task itself is about tests);
+    `guard_timeout` bounds the runs that compare edited tests with the old ones (seconds); `include` names
+    files that go into the prompt.
     `threads` are those of a local model (None: the physical cores, fewer when the machine is loaded).
     """
 
@@ -57,6 +72,7 @@ class Settings:
     test_cpu_s: int | None = None
     network: bool = False
     tests: Literal["none", "add", "edit"] = "add"
+    guard_timeout: float = 120.0
     include: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
     seed: int = 0

@@ -12,6 +12,7 @@ from attrs import evolve
 from agent_ls.agent.finish import finish
 from agent_ls.agent.history import SessionInfo, best_tree, find_session, last_tip, start_and_end
 from agent_ls.agent.judge import Judge
+from agent_ls.agent.judgement import for_review
 from agent_ls.agent.locating import locate as locate_suspects
 from agent_ls.agent.report import Report
 from agent_ls.agent.session import Ask, Session, lock_session, open_session
@@ -92,23 +93,26 @@ def run_session(session: Session, *, resume_tree: str | None = None) -> Report:
             if verdict is Verdict.USAGE:  # a wrong setting that showed late: what was reached is kept
                 verdict = Verdict.HANDED_OVER
             session.note(str(error), "warning")
-        if verdict in (Verdict.HANDED_OVER, Verdict.BUDGET, Verdict.CANCELLED) and (
-            judge.best is not None and judge.best.green
-        ):
+        best = judge.best
+        if verdict in (Verdict.HANDED_OVER, Verdict.BUDGET, Verdict.CANCELLED) and best and best.green:
             # a limit or a stop that came after the proof does not undo the proof
-            judge.final, verdict = judge.best, Verdict.FIXED
+            judge.final, verdict = best, Verdict.FIXED
             explanation = f"Proven before the session stopped ({text})."
-        if verdict is Verdict.HANDED_OVER and judge.best is not None and judge.best.blocked:
-            verdict, reason = Verdict.BLOCKED, "guard"
-            text = (
-                "; ".join(
-                    dict.fromkeys(f.place_and_message for f in judge.best.findings if f.severity == "block")
-                )
-                + f". {text}"
-            )
+        elif _waits_for_review(verdict, reason) and best and best.for_review:
+            text = f"{for_review(best)} The session stopped then: {text}."
+            verdict, reason = Verdict.HANDED_OVER, "review"
         return finish(session, judge, verdict, reason, text, explanation=explanation)
     finally:
         session.close()
+
+
+def _waits_for_review(verdict: Verdict, reason: str) -> bool:
+    """Did a session stop for nothing that is more important than a proven state for a person to judge?"""
+    return verdict in (Verdict.HANDED_OVER, Verdict.BUDGET) and reason not in (
+        "review",
+        "tests_contradict",
+        "question",
+    )
 
 
 def _discard(session: Session) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import asdict
+from attrs import asdict, evolve
 
-from agent_ls.agent.judge import Judge, Judgement, first_line
+from agent_ls.agent.checking import check_session
+from agent_ls.agent.handover import summary
+from agent_ls.agent.judge import Judge
+from agent_ls.agent.judgement import Judgement
 from agent_ls.agent.report import SCHEMA, Report, reward
 from agent_ls.agent.session import Session, reserve
 from agent_ls.errors import UsageError
 from agent_ls.events import read_events
-from agent_ls.prompts import render
 from agent_ls.testing.results import Comparison, TestRun
 from agent_ls.verdict import Verdict
 
@@ -30,7 +32,7 @@ def finish(
     A fixed session gets one commit with the fix. Any other verdict keeps the best state so far, marked as
     not verified, if it got anywhere; a session that did not leaves no branch behind.
     """
-    best = judge.final if verdict is Verdict.FIXED else judge.best
+    best = judge.final if verdict is Verdict.FIXED else _guarded(session, judge)
     base_tree, base = session.base_tree, session.snapshot.commit
     commit: str | None = None
     if best is not None and best.tree != base_tree and best.worth_keeping and verdict is not Verdict.BLOCKED:
@@ -39,6 +41,7 @@ def finish(
     elif session.tip == base:
         _give_back(session)
     shown = best if commit else None
+    guarded = judge.refused if verdict is Verdict.BLOCKED else shown
     diff = session.worktree.diff(base_tree, shown.tree) if shown else ""
     changes = session.worktree.changed_files(base_tree, shown.tree) if shown else []
     data: dict[str, Any] = {
@@ -54,13 +57,19 @@ def finish(
         "diff": diff,
         "files_changed": [change.path for change in changes],
         "tests": _tests(session, shown or judge.best),
-        "guard": {"findings": [finding.to_json() for finding in (best.findings if best else ())]},
+        "guard": {
+            "findings": [finding.to_json() for finding in (guarded.findings if guarded else ())],
+            "equal": list(guarded.equal) if guarded else [],
+            "rests_on": list(guarded.rests_on) if guarded else [],
+            "not_checked": list(guarded.not_checked) if guarded else [],
+            "refusals": judge.refusals,
+        },
         "usage": session.meter.report(session.settings.model),
         "limits": _limits(session),
         "steps": session.meter.steps,
         "stop_reason": reason,
     }
-    data["summary"] = _summary(session, judge, verdict, text, explanation, data)
+    data["summary"] = summary(session, judge, verdict, reason, text, explanation, data)
     session.log.append("usage", **data["usage"])
     data["reward"] = reward(read_events(session.log.path)) + (10.0 if verdict is Verdict.FIXED else 0.0)
     # What is returned is what was written down: without secrets.
@@ -74,6 +83,23 @@ def finish(
         report=data,
     )
     return Report(dict(finished.data["report"]))
+
+
+def _guarded(session: Session, judge: Judge) -> Judgement | None:
+    """The best state, looked at by the guard even where its tests did not get that far; None if refused.
+
+    A person goes on from what is kept: it must not carry weakened tests.
+    """
+    best = judge.best
+    if best is None or best.stage == "full" or not best.worth_keeping or best.tree == session.base_tree:
+        return best
+    best = evolve(best, findings=check_session(session, best.tree))
+    if best.blocked:
+        judge.refused, judge.refusals = best, judge.refusals + 1
+        session.note("the best state is not kept: " + best.blocking[0].place_and_message, "warning")
+        judge.best = None
+        return None
+    return best
 
 
 def _publish(session: Session, commit: str) -> None:
@@ -119,6 +145,12 @@ def _limits(session: Session) -> dict[str, Any]:
     return {
         "max_steps": limits.max_steps,
         "max_failures": limits.max_failures,
+        "max_same_failures": limits.max_same_failures or limits.max_failures,
+        "max_growth": limits.max_growth or limits.max_failures,
+        "max_idle_edits": limits.max_idle_edits,
+        "max_returns": limits.max_returns,
+        "max_alternations": limits.max_alternations,
+        "max_repeats": limits.max_repeats,
         "max_tokens": limits.max_tokens,
         "max_cost": limits.max_cost,
         "timeout": limits.timeout,
@@ -127,6 +159,8 @@ def _limits(session: Session) -> dict[str, Any]:
         "sandbox": session.runner.sandbox.name,
         "network": session.settings.network,
         "test_timeout": session.settings.test_timeout,
+        "tests": session.settings.tests,
+        "guard_timeout": session.settings.guard_timeout,
     }
 
 
@@ -135,8 +169,6 @@ def _tests(session: Session, best: Judgement | None) -> dict[str, Any]:
     comparison = best.comparison if best else Comparison(still_failing=session.asked)
     final: dict[str, int] | None = None
     if best and best.stage == "full" and baseline is not None:
-        from attrs import evolve
-
         final = evolve(baseline, tests=tuple(best.results.values())).counts()
     return {
         "command": list(baseline.command) if baseline else [],
@@ -153,55 +185,3 @@ def _tests(session: Session, best: Judgement | None) -> dict[str, Any]:
         "proven_by": list(best.proven_by) if best else [],
         "quick": {**asdict(session.quick.counts), "fallback": session.quick.reason},
     }
-
-
-SHOWN_ATTEMPTS = 12
-SHOWN_LINES = 8
-
-
-def _attempts(session: Session) -> list[dict[str, Any]]:
-    """The last attempts as a person wants to see them: `label`, `taught`, and the `lines` of a short diff."""
-    events = [event.data for event in read_events(session.log.path) if event.kind == "attempt"]
-    return [
-        {"label": data["label"], "taught": data["taught"], "lines": short_diff(data["diff"], SHOWN_LINES)}
-        for data in events[-SHOWN_ATTEMPTS:]
-    ]
-
-
-def short_diff(diff: str, most: int) -> list[str]:
-    """The changed lines of a unified diff, at most `most`, each file named before its own."""
-    lines: list[str] = []
-    inside = False
-    for line in diff.splitlines():
-        if line.startswith("diff --git "):
-            inside = False
-        elif line.startswith("@@"):
-            inside = True
-        elif (not inside and line.startswith("+++ ")) or (inside and line.startswith(("+", "-"))):
-            lines.append(line)
-    if len(lines) <= most:
-        return lines
-    return [*lines[: most - 1], f"… {len(lines) - most + 1} more lines"]
-
-
-def _summary(
-    session: Session, judge: Judge, verdict: Verdict, text: str, explanation: str, data: dict[str, Any]
-) -> str:
-    failing = []
-    if judge.best is not None and verdict is not Verdict.FIXED:
-        failing = [(result.id, first_line(result)) for result in judge.best.failing[:8]]
-    elif session.baseline is not None and verdict is not Verdict.FIXED:
-        known = session.baseline.by_id()
-        failing = [(id, first_line(known[id])) for id in session.asked if known[id].outcome.bad][:8]
-    return render(
-        "summary",
-        task=session.task,
-        verdict=str(verdict),
-        text=text,
-        explanation=explanation.strip(),
-        report=data,
-        failing=failing,
-        attempts=_attempts(session),
-        suspects=session.suspects[:5],
-        session_id=session.id,
-    )

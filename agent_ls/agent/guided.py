@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from attrs import define, field, frozen
 
 from agent_ls.agent.calls import call_model, mask_of
-from agent_ls.agent.judge import Judge, Judgement
+from agent_ls.agent.judge import Judge
+from agent_ls.agent.judgement import Judgement
 from agent_ls.agent.session import Session
 from agent_ls.agent.stops import Fixed
 from agent_ls.agent.targets import Target, find_targets
@@ -76,6 +77,7 @@ class Guided:
             session.phase("guided", f"suspect {count}: {target.name} in {target.path}")
             best = self._round(target)
             if best is None or not self._adopt(best):
+                session.log.append("round_failed", place=f"{target.path}:{target.name}")
                 session.progress.round_failed()
         return f"the model was asked for {count} suspects and no answer passed the tests"
 
@@ -109,8 +111,7 @@ class Guided:
             if judgement.green:
                 self.judge.final = judgement
                 raise Fixed("proven", f"{target.name} in {target.path} was rewritten by {self.backend.name}.")
-            made, _ = session.progress.compare(judgement.results, judgement.comparison.regressed)
-            if judgement is self.judge.best and (made or judgement.comparison.fixed):
+            if judgement is self.judge.best and (judgement.advanced or judgement.comparison.fixed):
                 best = judgement
             session.worktree.reset_to(start)
         return best

@@ -9,7 +9,8 @@ from attrs import evolve
 
 from agent_ls.agent.calls import call_model
 from agent_ls.agent.context import Conversation, Section, cut, fit, note_sections
-from agent_ls.agent.judge import Judge, first_line
+from agent_ls.agent.judge import Judge
+from agent_ls.agent.judgement import first_line
 from agent_ls.agent.reading import to_read
 from agent_ls.agent.session import Session
 from agent_ls.agent.toolcontext import LoopContext

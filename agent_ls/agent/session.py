@@ -12,15 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from attrs import asdict, define
+from attrs import asdict, define, evolve
 
 from agent_ls import __version__
 from agent_ls.agent.limits import Meter
+from agent_ls.agent.policy import policy_for
 from agent_ls.agent.progress import ProgressTracker
+from agent_ls.agent.protection import reasons_by_content
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import UsageError
 from agent_ls.events import Event, EventLog
 from agent_ls.guard.protected import reason_protected
+from agent_ls.guard.trees import GitTree
 from agent_ls.redact import make_redactor
 from agent_ls.repair.localise import Suspect
 from agent_ls.sandbox.confine import Sandbox, View, choose
@@ -89,6 +92,8 @@ class Session:
     forget: bool = False
     on_text: Callable[[str], None] | None = None
     _base_paths: frozenset[str] | None = None
+    _base_view: GitTree | None = None
+    _by_content: tuple[TestRun | None, Mapping[str, str]] | None = None
 
     def phase(self, name: str, text: str) -> None:
         self.log.append("phase", name=name, text=text)
@@ -108,7 +113,22 @@ class Session:
             return "no commit would hold it: git ignores it, or it belongs to a submodule or a filter"
         return reason_protected(
             path, exists_at_base=exists, policy=self.settings.tests, base_has=self.base_has
-        )
+        ) or self.protected_content(path)
+
+    def protected_content(self, path: str) -> str | None:
+        """Why the file at `path` in the base may not be changed for what is in it; None if it may."""
+        if self.settings.tests == "edit":
+            return None
+        if self._by_content is None or self._by_content[0] is not self.baseline:
+            self._by_content = (self.baseline, reasons_by_content(self.base_view, self.baseline))
+        return self._by_content[1].get(path)
+
+    @property
+    def base_view(self) -> GitTree:
+        """The tree that the session started from, as the guard reads it."""
+        if self._base_view is None:
+            self._base_view = GitTree(self.repo, self.base_tree)
+        return self._base_view
 
     def base_has(self, path: str) -> bool:
         """Whether the base tree has a file or a folder at `path`."""
@@ -190,6 +210,8 @@ def open_session(
     behind.
     """
     repo = Repository.discover(repo_path)
+    policy = policy_for(settings, task)
+    settings = evolve(settings, tests=policy.name)
     sandbox = choose(settings.sandbox, cancel)
     session_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{slug(task.title, 24)}-{secrets.token_hex(2)}"
     directory = sessions_root() / session_id
@@ -238,6 +260,8 @@ def open_session(
             sandbox=sandbox.name,
             version=__version__,
         )
+        if policy.reason:
+            log.append("note", level="info", text=policy.reason)
         # After the event: a session that is killed from here on can be found, resumed and cleaned.
         undo.append(lambda: Worktree.discard(repo, directory / "tree", _patience(cancel)))
         worktree = Worktree.create(repo, snapshot, directory / "tree", cancel)
@@ -362,7 +386,7 @@ def _assemble(
         quick=QuickRunner(runner, directory / "quick", on_event=say, after=_FRESH_FIRST),
         log=log,
         meter=Meter(settings.limits),
-        progress=ProgressTracker(settings.limits.max_failures),
+        progress=ProgressTracker(settings.limits),
         cancel=cancel,
         ask=ask,
         lock=lock,

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 
 from attrs import define, evolve, field
 
+from agent_ls.agent import edited_tests
 from agent_ls.agent.calls import mask_of
-from agent_ls.agent.judge import Judge, Judgement, first_line
+from agent_ls.agent.contradiction import check_claims, explained
+from agent_ls.agent.failures import shown
+from agent_ls.agent.judge import Judge
+from agent_ls.agent.judgement import Judgement, for_review
 from agent_ls.agent.locating import locate
+from agent_ls.agent.refusing import refuse
 from agent_ls.agent.session import Session
 from agent_ls.agent.stops import Blocked, Fixed, HandOver
 from agent_ls.masking import SecretMask
@@ -18,12 +23,11 @@ from agent_ls.prompts import render
 from agent_ls.testing.compare import compare
 from agent_ls.testing.ids import expand_ids
 from agent_ls.testing.results import TestRun
-from agent_ls.toolbox.base import ToolOutput
+from agent_ls.toolbox.base import Claim, ToolOutput
 from agent_ls.workspace.edits import EditResult
 from agent_ls.workspace.files import Workspace
 
 SHOWN_FAILURES = 5
-MESSAGE_CAP = 1500
 
 
 @define
@@ -33,7 +37,9 @@ class LoopContext:
     session: Session
     judge: Judge
     edited: bool = False
-    blocked_once: bool = False
+    refused_once: bool = False
+    told: tuple[str, ...] = ()
+    """What the model was told that a person must judge."""
     idle: int = 0
     last: Judgement | None = None
     _seen: set[str] = field(factory=set)
@@ -82,19 +88,23 @@ class LoopContext:
         self.edited = False
         if not self.judge.to_fix:
             return render("edited", asked=False, judgement=None)
-        self.last = self.judge.judge("edit")
-        return self._verdict_text(self.last)
+        judgement = self.last = self.judge.judge("edit")
+        if self.judge.refuses(judgement):
+            return self._refuse(judgement)
+        if judgement.for_review:
+            self.told = judgement.doubts
+        return self._verdict_text(judgement)
 
     def _verdict_text(self, judgement: Judgement) -> str:
-        failures = [
-            (result.id, (result.message or first_line(result))[-MESSAGE_CAP:])
-            for result in judgement.failing[:SHOWN_FAILURES]
-        ]
+        failures = [(result.id, shown(result)) for result in judgement.failing[:SHOWN_FAILURES]]
+        results = judgement.results
+        added = [id for id in judgement.comparison.added if id in results and results[id].outcome.bad]
         return render(
             "verdict",
             judgement=judgement,
             asked=len(self.session.asked),
             failures=failures,
+            added_failing=added,
             more=max(0, len(judgement.failing) - SHOWN_FAILURES),
             cap=self.session.settings.limits.max_failures,
             in_a_row=self.session.progress.failures,
@@ -126,7 +136,7 @@ class LoopContext:
             counts=run.counts(),
             problem=run.problem,
             truncated=run.truncated,
-            failures=[(t.id, (t.message or "")[-MESSAGE_CAP:]) for t in bad[:SHOWN_FAILURES]],
+            failures=[(t.id, shown(t)) for t in bad[:SHOWN_FAILURES]],
             more=max(0, len(bad) - SHOWN_FAILURES),
             output=run.output[-2000:] if not run.tests else "",
         )
@@ -150,51 +160,61 @@ class LoopContext:
             raise HandOver("question", f"the model asks: {question}")
         return answer
 
-    def finish(self, outcome: str, summary: str, evidence: str) -> ToolOutput:
+    def finish(self, outcome: str, summary: str, evidence: str, claims: Sequence[Claim] = ()) -> ToolOutput:
         """Accept the end only with proof. Raises Stop when it is accepted."""
         if outcome == "tests_contradict":
-            raise HandOver(
-                "tests_contradict", f"the tests contradict the task: {summary}\n\n{evidence}".strip()
-            )
+            checked, problems = check_claims(self.session, claims)
+            if problems:
+                return ToolOutput(render("claims_refused", problems=problems), is_error=True)
+            raise HandOver("tests_contradict", explained(checked, summary, evidence))
         if outcome == "give_up":
             raise HandOver("gave_up", f"the model gave up: {summary}\n\n{evidence}".strip())
         tree = self.session.worktree.write_tree()
         judgement = self.last if self.last and self.last.tree == tree else self.judge.judge("finish")
         self.edited = False
-        if judgement.sound and not judgement.green and not self.judge.to_fix:
-            proven = self.judge.prove_with_added(judgement)
-            judgement = evolve(judgement, green=bool(proven), proven_by=proven)
+        if judgement.sound and not judgement.proven and not self.judge.to_fix:
+            proven = edited_tests.prove(self.judge, judgement)
+            judgement = evolve(judgement, proven=bool(proven), proven_by=proven)
             if not proven:
                 return ToolOutput(render("no_proof"), is_error=True)
         self.last = judgement
         if judgement.green:
             self.judge.final = judgement
             raise Fixed("proven", summary)
-        if any(finding.severity == "block" for finding in judgement.findings):
-            return self._blocked(judgement)
+        if judgement.blocked:
+            return ToolOutput(self._refuse(judgement), is_error=True)
+        if judgement.for_review:
+            return self._for_review(judgement, summary)
         return ToolOutput(self._verdict_text(judgement), is_error=True)
 
-    def _blocked(self, judgement: Judgement) -> ToolOutput:
-        blocking = [finding for finding in judgement.findings if finding.severity == "block"]
-        message = "; ".join(finding.place_and_message for finding in blocking)
-        if self.blocked_once:
+    def _for_review(self, judgement: Judgement, summary: str) -> ToolOutput:
+        """Tell the model once what a person would have to judge; then hand over."""
+        if set(judgement.doubts) <= set(self.told):
+            self.judge.best = judgement
+            raise HandOver("review", f"{for_review(judgement)}\n\n{summary}".strip())
+        self.told = judgement.doubts
+        text = render("for_review", doubts=judgement.doubts)
+        return ToolOutput(text, is_error=True)
+
+    def _refuse(self, judgement: Judgement) -> str:
+        """The first time put the originals back and say so; the second time raise Blocked."""
+        if self.refused_once:
+            message = "; ".join(dict.fromkeys(finding.place_and_message for finding in judgement.blocking))
             raise Blocked("guard", message)
-        self.blocked_once = True
-        for finding in blocking:
-            content = self.session.worktree.read_blob(self.session.base_tree, finding.path)
-            target = self.session.worktree.path / finding.path
-            if content is None:
-                target.unlink(missing_ok=True)
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
-        return ToolOutput(f"refused and put back: {message}", is_error=True)
+        self.refused_once = True
+        self.last = None
+        self.edited = False
+        refused = refuse(self.session, judgement)
+        self._seen.difference_update(refused.paths)
+        return render("refused", findings=judgement.blocking, paths=refused.paths, kept=refused.kept)
 
     def no_call(self, reply: Reply) -> str:
         """What to tell a model that called no tool. Raises Stop when that goes on."""
         if self.last is not None and self.last.green and not reply.malformed:
             self.judge.final = self.last
             raise Fixed("proven", reply.text.strip()[:2000])
+        if self.last is not None and self.last.for_review and not reply.malformed:
+            raise HandOver("review", f"{for_review(self.last)}\n\n{reply.text.strip()[:2000]}".strip())
         self.idle += 1
         if self.idle >= self.session.settings.limits.max_failures:
             raise HandOver("no_tool_calls", f"the model made no valid tool call in {self.idle} answers")

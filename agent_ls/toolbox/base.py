@@ -21,6 +21,15 @@ class ToolOutput:
     finished: bool = False
 
 
+@frozen
+class Claim:
+    """That lines of a test contradict something: `against` quotes the task, or another test."""
+
+    test: str
+    lines: str
+    against: str
+
+
 class ToolContext(Protocol):
     """What a session provides to the tools. Paths are relative to the worktree's root."""
 
@@ -62,7 +71,7 @@ class ToolContext(Protocol):
         """A person's answer; None when nobody answers."""
         ...
 
-    def finish(self, outcome: str, summary: str, evidence: str) -> ToolOutput:
+    def finish(self, outcome: str, summary: str, evidence: str, claims: Sequence[Claim] = ()) -> ToolOutput:
         """End the work; the session checks the claim before it believes it."""
         ...
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from agent_ls.toolbox.base import ToolContext, ToolOutput
+from agent_ls.toolbox.base import Claim, ToolContext, ToolOutput
 
 
 @frozen
@@ -15,9 +15,11 @@ class Arguments:
     outcome: Literal["fixed", "tests_contradict", "give_up"]
     summary: str
     evidence: str = ""
+    contradictions: tuple[Claim, ...] = ()
 
 
 def run(ctx: ToolContext, arguments: Mapping[str, Any]) -> ToolOutput:
     """Raises what the session's final check raises."""
-    asked = Arguments(**arguments)
-    return ctx.finish(asked.outcome, asked.summary, asked.evidence)
+    claims = tuple(Claim(**item) for item in arguments.get("contradictions", ()))
+    asked = Arguments(**{**arguments, "contradictions": claims})
+    return ctx.finish(asked.outcome, asked.summary, asked.evidence, asked.contradictions)

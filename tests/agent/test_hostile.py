@@ -180,8 +180,8 @@ def test_an_ignored_file_can_not_be_edited(play: Play) -> None:
 def test_a_test_that_only_fails_after_others_is_a_regression(play: Play) -> None:
     """The change lets one test spoil the next; alone each of them passes."""
     spoils = (
-        "SEEN = []\n\n\ndef count(prices):\n    SEEN.append(1)\n"
-        "    return len(prices) if len(SEEN) < 2 else 0\n"
+        "MOST = 9\n\n\ndef count(prices):\n    global MOST\n    most, MOST = MOST, 0\n"
+        "    return min(len(prices), most)\n"
     )
     files = BUGGY | {
         "tests/test_more.py": "from shop.cart import count\n\n\n"

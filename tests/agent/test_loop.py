@@ -203,7 +203,18 @@ def test_proof_before_a_limit_stays_a_proof(run: Run) -> None:
 
 def test_contradiction_is_an_honest_way_out(run: Run) -> None:
     model = Scripted(
-        call("finish", outcome="tests_contradict", summary="percent or amount?", evidence="test_discount")
+        call(
+            "finish",
+            outcome="tests_contradict",
+            summary="percent or amount?",
+            contradictions=[
+                {
+                    "test": FAILING[0],
+                    "lines": "assert total([100, 100], 10) == 180",
+                    "against": "a discount is in percent",
+                }
+            ],
+        )
     )
     report = run(model)
     assert report.verdict is Verdict.HANDED_OVER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_ls.agent.finish import short_diff
+from agent_ls.agent.handover import short_diff
 
 TWO = """diff --git a/a.py b/a.py
 index 111..222 100644

@@ -55,7 +55,7 @@ class Session:
         self.asked.append(question)
         return self.answer
 
-    def finish(self, outcome: str, summary: str, evidence: str) -> ToolOutput:
+    def finish(self, outcome: str, summary: str, evidence: str, claims: object = ()) -> ToolOutput:
         self.asked.append((outcome, summary, evidence))
         return ToolOutput("finished", finished=True)
 

@@ -95,7 +95,7 @@ class Session:
     def ask_human(self, question: str) -> str | None:
         return None
 
-    def finish(self, outcome: str, summary: str, evidence: str) -> ToolOutput:
+    def finish(self, outcome: str, summary: str, evidence: str, claims: object = ()) -> ToolOutput:
         return ToolOutput("finished", finished=True)
 
     def after_edit(self, result: Any) -> None: ...
