@@ -91,6 +91,7 @@ class _Python:
         self.max_mutants = max_mutants
         self.findings: list[Finding] = []
         self.equal: set[str] = set()
+        self.unsteady: set[str] = set()
         self.count = 0
 
     def run(self) -> bool:
@@ -114,13 +115,17 @@ class _Python:
         shared = any(not is_test_module(path) for path in sides.tests) or sides.sources
         if shared and (self.ids is None or pairs or gone):
             self.findings += canary.check(rig, self._modules(matrix))
+        told = {name for finding in self.findings for name in finding.tests} | self.unsteady
+        pairs = [pair for pair in pairs if pair.edited and not {pair.before, pair.after} & told]
+        gone = [pair for pair in gone if pair.before not in told]
+        if not (pairs or gone):
+            return True
+        if not self.max_mutants:
+            rig.skip("mutants", "none were asked for")
+            return True
         campaign = Campaign(rig, matrix, self.max_mutants)
         try:
-            told = {name for finding in self.findings for name in finding.tests}
-            campaign.run(
-                [pair for pair in pairs if not {pair.before, pair.after} & told],
-                [pair for pair in gone if pair.before not in told],
-            )
+            campaign.run(pairs, gone)
         finally:
             self.findings += campaign.findings
             self.equal, self.count = campaign.equal, campaign.count
@@ -133,9 +138,9 @@ class _Python:
         found = [(pair, judge_pair(pair, matrix)) for pair in pairs]
         found += [(pair, judge_gone(pair, matrix)) for pair in gone]
         flagged = [pair for pair, finding in found if finding is not None]
-        unsteady = matrix.unsteady(flagged)
+        self.unsteady = matrix.unsteady(flagged)
         for pair, finding in found:
-            if finding is not None and pair.before in unsteady:
+            if finding is not None and pair.before in self.unsteady:
                 self.rig.skip(pair.after, "its outcome changes from run to run")
             elif finding is not None:
                 self.findings.append(finding)

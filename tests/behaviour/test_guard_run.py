@@ -137,18 +137,6 @@ def test_no_time_is_not_clean(tmp_path: Path) -> None:
     assert said.findings == ()
 
 
-def test_a_flaky_test_is_no_finding(tmp_path: Path) -> None:
-    """The old form fails in every second process."""
-    flaky = (
-        "import os, pathlib, tempfile\nfrom shop import total\n\ndef test_total():\n"
-        "    assert total([1]) == 1\n    assert {old}(os.getpid() % 2 == 0 and False)\n"
-    )
-    files = {"shop.py": SHOP, "tests/test_shop.py": flaky.format(old="not ")}
-    trees = write(tmp_path, files, {**files, "tests/test_shop.py": flaky.format(old="True or ")})
-    said = run(trees, max_mutants=3)
-    assert not [finding for finding in said.findings if finding.kind != "mutant-survives"]
-
-
 COMMAND = "import sys\nsys.path[:0] = ['.', 'tests']\nimport check\nsys.exit(not check.ok())\n"
 
 
