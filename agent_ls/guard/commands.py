@@ -83,9 +83,7 @@ def commands_in(text: str) -> list[tuple[int, str]]:
             )
         ):
             continue
-        if re.search(
-            r"[{\[]\s*$|(?:^|\s)--(?:version|help)\b|^(?:-\s+)?[\w.-]+@[\d.]+|^[\w-]+:\s*\w+@\d", plain
-        ):
+        if _NO_COMMAND.search(plain):
             continue
         if (
             re.match(r"^[\w.-]+\s*(?:[=:]{1,2}|\?=)\s*$", plain)

@@ -7,10 +7,14 @@ configuration (`configuration`), hooks and exits (`hooks`), expected data (`gold
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from pathlib import PurePosixPath
 
+from attrs import evolve
+
 from agent_ls.guard.align import Pool
+from agent_ls.guard.checks import RANK, Check
 from agent_ls.guard.compare import Compared, checks_of
 from agent_ls.guard.identity import TWIN, match_tests, similarity
 from agent_ls.guard.lines import new_lines, text_of
@@ -19,7 +23,7 @@ from agent_ls.guard.protected import Finding
 from agent_ls.guard.trees import Tree, changed_paths
 from agent_ls.guard.world import World
 from agent_ls.workspace.grammars import language_of
-from agent_ls.workspace.paths import is_test_path
+from agent_ls.workspace.paths import is_test_config, is_test_path
 
 _ORDER = {"block": 0, "review": 1, "info": 2}
 
@@ -90,7 +94,33 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
     called = {name for one, two in pairs for name in one.calls & two.calls}
     _units(compared, new, before, after, called, pool, removed)
     _mocks(compared, old, new, before, after, pairs)
+    if any(_is_source(path) for path in changed):
+        _soften(compared, surplus.fresh, gone)
     return list(compared.found.values())
+
+
+def _is_source(path: str) -> bool:
+    return language_of(path) not in (None, "json") and not is_test_path(path) and not is_test_config(path)
+
+
+def _soften(compared: Compared, fresh: tuple[Check, ...], gone: list[Test]) -> None:
+    """Where the source changed too, and a file's tests demand as much anew as they no longer do, they were
+    rewritten with the behaviour: a person has to judge."""
+    sizes = {test.label: sum(1 for check in test.checks if check.rank) for test in gone}
+    lost: Counter[str] = Counter()
+    for finding in compared.found.values():
+        if finding.severity == "block" and finding.kind in _LOSSES:
+            whole = finding.kind == "test-deleted"
+            lost[finding.path] += sum(sizes.get(label, 1) for label in finding.tests) if whole else 1
+    won = Counter(c.path for c in fresh if c.rank >= RANK["contains"] and not c.conditions)
+    for key, finding in list(compared.found.items()):
+        enough = won[finding.path] >= max(2, lost[finding.path])
+        if finding.severity == "block" and finding.kind in _LOSSES and enough:
+            text = f"{finding.message}; the source changed, and as much is demanded anew"
+            compared.found[key] = evolve(finding, severity="review", message=text)
+
+
+_LOSSES = {"test-deleted", "assertion-deleted"}
 
 
 def _collected(world: World, changed: list[str]) -> dict[str, File]:

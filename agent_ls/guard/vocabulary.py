@@ -75,12 +75,13 @@ CALLS: dict[str, str] = _words(
 """Functions and methods of assertion objects: `self.assertEqual(a, b)`, `require.Equal(t, a, b)`."""
 
 MATCHERS: dict[str, str] = _words(
-    equal="tobe toequal tostrictequal equal equals eql eq isequalto issameas containsexactly equalto"
+    equal="issameinstanceas"
+    " tobe toequal tostrictequal equal equals eql eq isequalto issameas containsexactly equalto"
     " deepequal"
     " toequalvalue haveattributes beequalto sameas hastostring hasvalue"
     " haveattributes identicalto satisfiesexactly tobedeepequal hasmessage hasfieldorpropertywithvalue"
     " havemessage onlycontain be containonly",
-    _notequal="isnotequalto isnotsameas notbe notequal",
+    _notequal="isnotequalto isnotsameinstanceas isnotsameas notbe notequal",
     true="tobetruthy true ok betrue istrue tobetrue truthy betruthy trueexactly",
     false="tobefalsy false befalse isfalse tobefalse falsy befalsey befalsy",
     null="tobenull tobeundefined null undefined benil isnull benull tobenone nil",
