@@ -7,7 +7,7 @@ from typing import Any
 from attrs import asdict, evolve
 
 from agent_ls.agent.checking import check_session
-from agent_ls.agent.handover import summary
+from agent_ls.agent.handover import resumable, summary
 from agent_ls.agent.judge import Judge
 from agent_ls.agent.judgement import Judgement
 from agent_ls.agent.report import SCHEMA, Report, reward
@@ -68,6 +68,7 @@ def finish(
         "limits": _limits(session),
         "steps": session.meter.steps,
         "stop_reason": reason,
+        "resumable": resumable(verdict, reason),
     }
     data["summary"] = summary(session, judge, verdict, reason, text, explanation, data)
     session.log.append("usage", **data["usage"])

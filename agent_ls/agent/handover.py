@@ -22,6 +22,19 @@ _NO_RESUME = frozenset({"nothing_fails", "tests_contradict", "review", "question
 """Reasons for which going on with the same session would end the same way."""
 
 
+def resumable(verdict: Verdict, reason: str) -> bool:
+    """Could going on with the same session end otherwise?"""
+    stopped = (
+        Verdict.HANDED_OVER,
+        Verdict.BUDGET,
+        Verdict.CANCELLED,
+        Verdict.PROVIDER_ERROR,
+        Verdict.ERROR,
+        Verdict.ENV_BROKEN,
+    )
+    return verdict in stopped and reason not in _NO_RESUME
+
+
 def summary(
     session: Session,
     judge: Judge,
@@ -153,7 +166,7 @@ def _steps(session: Session, verdict: Verdict, reason: str, report: dict[str, An
         steps.append("Look at what was refused before another try: the tests may ask for what can't be had.")
     elif verdict is Verdict.CANCELLED:
         steps.append(f"Go on with `{resume}`.")
-    elif verdict is Verdict.HANDED_OVER and reason not in _NO_RESUME and reason != "permission":
+    elif verdict is Verdict.HANDED_OVER and resumable(verdict, reason) and reason != "permission":
         if by_engine:  # it would search the same edits again
             steps.append(f"Go on with a model: `{resume} --model NAME`.")
         else:

@@ -145,7 +145,12 @@ def next_steps(report: Mapping[str, Any], *, repo: Path | None, dirty: bool) -> 
         else:
             lines.append(_step("merge", f"{git} merge {name}"))
         lines.append(_step("discard", f"{git} branch -D {name}"))
-    if session and report.get("verdict") in ("handed_over", "budget", "cancelled", "provider_error", "error"):
+    can_help = report.get("resumable", True)  # reports of older sessions do not say
+    if (
+        session
+        and can_help
+        and report.get("verdict") in ("handed_over", "budget", "cancelled", "provider_error", "error")
+    ):
         lines.append(_step("go on", f"agent-ls resume {session}"))
     if report.get("remedy"):
         lines.append(_step("to do", one_line(str(report["remedy"]), 400)))
