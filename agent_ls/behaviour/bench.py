@@ -66,8 +66,9 @@ class FolderBench:
     """A folder that holds the files of `after`: a session's worktree, or a temporary copy.
 
     Only paths that differ between the trees are ever written, in the folder that `runner` looks at
-    (`runner.view.worktree`). `scratch` is a folder outside of it for the warm process. `restore` is called at
-    the end; without it the files of `after` are put back.
+    (`runner.view.worktree`), which must hold the files of `after` at the start. `scratch` is a folder outside
+    of it for the warm process. `close` calls `restore`; without one it puts the files of `after` back. A
+    session passes its runner, two `GitTree`s of its repository, its own folder, and a reset of its worktree.
     """
 
     def __init__(

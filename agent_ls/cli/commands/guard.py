@@ -203,12 +203,11 @@ def _run(context: Context, change: Change, budget: float) -> Behaviour:
 
 
 def _merged(static: list[Finding], run: tuple[Finding, ...]) -> list[Finding]:
-    from agent_ls.guard.review import _ORDER
-
+    order = {"block": 0, "review": 1, "info": 2}
     unique: dict[tuple[str, int, str], Finding] = {}
     for finding in (*static, *run):
         unique.setdefault((finding.path, finding.line, finding.kind), finding)
-    return sorted(unique.values(), key=lambda f: (_ORDER[f.severity], f.path, f.line, f.kind))
+    return sorted(unique.values(), key=lambda f: (order[f.severity], f.path, f.line, f.kind))
 
 
 def _github_notes(behaviour: Behaviour | None) -> list[str]:
