@@ -19,6 +19,40 @@ PROGRAM = [sys.executable, "-m", "agent_ls"]
 TIMEOUT_S = 30.0
 
 
+FILES = {
+    "pair.py": """\
+def larger(a, b):
+    \"\"\"The larger of two numbers.\"\"\"
+    if a < b:
+        return a
+    return b
+""",
+    "test_pair.py": """\
+from pair import larger
+
+
+def test_larger():
+    assert larger(1, 2) == 2
+    assert larger(5, 3) == 5
+
+
+def test_equal():
+    assert larger(4, 4) == 4
+""",
+    ".agent-ls/issues/1.md": "# larger() gives the smaller number\n",
+}
+
+
+def make_tiny(root: Path) -> Path:
+    """A repository whose issue 1 is fixed in a few seconds."""
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    return root
+
+
 class Strict(Exception):
     """The server sent something that is no message: VS Code would shut it down."""
 

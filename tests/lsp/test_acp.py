@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lsp_kit import make_tiny
 
 from agent_ls.acp.prompts import understand
-from agent_ls.cli.sample import create_sample
 
 acp = pytest.importorskip("acp")
-BUG, FIX = "self.first <= day < self.last", "self.first <= day <= self.last"
+BUG, FIX = "if a < b:", "if a > b:"
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ async def converse(panel: Panel, root: Path, *prompts: str, cancel_after: float 
 
 @pytest.mark.slow
 def test_an_issue_is_fixed_and_written_with_permission(tmp_path: Path) -> None:
-    root = create_sample(tmp_path / "repo")
-    period = root / "meterly" / "period.py"
+    root = make_tiny(tmp_path / "repo")
+    period = root / "pair.py"
     panel = Panel({str(period): "# mine\n" + period.read_text()})
     reasons = asyncio.run(converse(panel, root, "/issue 1", "/accept", "/discard", "/accept"))
     assert reasons == ["end_turn"] * 4
@@ -112,7 +112,7 @@ def test_an_issue_is_fixed_and_written_with_permission(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_cancelled_prompt_ends_the_run(tmp_path: Path) -> None:
-    root = create_sample(tmp_path / "repo")
+    root = make_tiny(tmp_path / "repo")
     panel = Panel({})
     assert asyncio.run(converse(panel, root, "/issue 1", cancel_after=2.5)) == ["cancelled"]
     assert "cancelled" in panel.said()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from lsp_kit import client
+from lsp_kit import client, make_tiny
 
 from agent_ls.cli.sample import create_sample
 from agent_ls.lsp.features import create_server
@@ -122,8 +122,8 @@ def test_a_huge_document_is_a_document(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_folders_and_files_that_change_while_a_run_works(tmp_path: Path) -> None:
     """The folder leaves the workspace, its file is edited and closed, everything is cancelled twice."""
-    root = create_sample(tmp_path / "repo")
-    period = root / "meterly" / "period.py"
+    root = make_tiny(tmp_path / "repo")
+    period = root / "pair.py"
     uri = period.as_uri()
     entry = {"uri": root.as_uri(), "name": "repo"}
     with client() as c:
@@ -148,4 +148,4 @@ def test_folders_and_files_that_change_while_a_run_works(tmp_path: Path) -> None
         assert c.end() == 0
     assert period.read_text() == "saved meanwhile\n"
     status = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True)
-    assert status.stdout == " M meterly/period.py\n"
+    assert status.stdout == " M pair.py\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from lsp_kit import Client, client
+from lsp_kit import Client, client, make_tiny
 
 from agent_ls.cli.sample import create_sample
 
@@ -280,13 +280,13 @@ def test_a_run_stops_at_once_and_leaves_nothing(way: str, tmp_path: Path, isolat
 
 @pytest.mark.slow
 def test_a_pause_holds_the_run_between_two_steps(tmp_path: Path) -> None:
-    root = create_sample(tmp_path / "repo")
+    root = make_tiny(tmp_path / "repo")
     with client() as c:
         c.initialize(root, capabilities=CAPABILITIES)
         run = c.command("agent-ls.run.start", {"kind": "issue", "target": 1})["runId"]
         c.wait(lambda m: "running the test suite" in str(m.get("params")))
         assert c.command("agent-ls.run.pause", {"runId": run})["state"] == "paused"
-        c.drain(6)
+        c.drain(4)
         seen = c.command("agent-ls.run.status", {"runId": run})
         c.drain(1.5)
         assert c.command("agent-ls.run.status", {"runId": run})["seq"] == seen["seq"]

@@ -10,17 +10,16 @@ from typing import Any
 
 import pytest
 import pytest_lsp
+from lsp_kit import make_tiny
 from lsprotocol import types
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
-
-from agent_ls.cli.sample import create_sample
 
 COMMAND = [sys.executable, "-m", "agent_ls", "serve", "--stdio"]
 
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
-    return create_sample(tmp_path / "repo")
+    return make_tiny(tmp_path / "repo")
 
 
 @pytest_lsp.fixture(
@@ -45,12 +44,12 @@ async def client(
 @pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_session_as_an_editor_sees_it(client: LanguageClient, sample: Path) -> None:
-    uri = (sample / "meterly" / "period.py").as_uri()
+    uri = (sample / "pair.py").as_uri()
     symbols = await client.text_document_document_symbol_async(
         types.DocumentSymbolParams(types.TextDocumentIdentifier(uri))
     )
     assert symbols is not None
-    assert [symbol.name for symbol in symbols] == ["Period"]
+    assert [symbol.name for symbol in symbols] == ["larger"]
     started: Any = await client.workspace_execute_command_async(
         types.ExecuteCommandParams("agent-ls.run.start", [{"kind": "issue", "target": 1}])
     )
