@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import SequenceMatcher
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from agent_ls.guard.commands import RUNNER, commands_in, narrowing, paths_in
+from agent_ls.guard.chosen_files import hidden_files, lost_files, test_files
+from agent_ls.guard.ci import (
+    holds_commands,
+    review_commands,
+    review_ruby_files,
+    review_switches,
+    review_workflow,
+)
+from agent_ls.guard.commands import narrowing
 from agent_ls.guard.lines import line_of, new_lines, text_of
 from agent_ls.guard.losses import Severity
 from agent_ls.guard.protected import Finding
 from agent_ls.guard.settings_text import Settings, settings_of
 from agent_ls.guard.world import World
-from agent_ls.workspace.paths import is_test_config, is_test_path
+from agent_ls.workspace.paths import is_test_config
 
 _PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _PYTEST_SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest",
@@ -41,11 +47,6 @@ _NAMES = {
     "excludedgroups",
     "tests",
     "test_name_pattern",
-}
-_DEFAULTS = {
-    "python_files": ["test_*.py", "*_test.py"],
-    "python_functions": ["test"],
-    "python_classes": ["Test"],
 }
 _RAISED = {
     "rerunfailingtestscount",
@@ -74,231 +75,23 @@ def review_configuration(old: World, new: World, changed: list[str]) -> list[Fin
         line
         for path in changed
         for _, line in new_lines(text_of(old, path), text_of(new, path))
-        if is_test_config(path) or _holds_commands(path)
+        if is_test_config(path) or holds_commands(path)
     )
-    ours = [path for path in changed if is_test_config(path) or _holds_commands(path)]
+    ours = [path for path in changed if is_test_config(path) or holds_commands(path)]
     for path in ours:
         before, after = text_of(old, path), text_of(new, path)
         if path.endswith((".lock", "-lock.json", "go.sum", "requirements.txt", "conftest.py")):
             continue
-        found += _commands(new, path, before, after, elsewhere)
-        found += _workflow(path, before, after)
-        found += _ruby_files(new, path, before, after)
+        found += review_commands(new, path, before, after, elsewhere)
+        found += review_workflow(path, before, after)
+        found += review_ruby_files(new, path, before, after)
         was, now = settings_of(old, path, before), settings_of(new, path, after)
         if PurePosixPath(path).name in _PYTEST_FILES:
             continue_with = _pytest(old, new, path, was, now)
             was, now = continue_with
         found += _settings(old, new, path, was, now, before, after)
-        found += _switches(path, before, after)
+        found += review_switches(path, before, after)
     return found
-
-
-_SWITCHES = re.compile(
-    r"ignoreFailures\s*=?\s*true|failFast_never|\b(?:test|check)\w*(?:\.configure)?\s*\{?\s*\.?enabled\s*=\s*false|onlyIf\s*\{\s*false"
-    r"|^\s*(?:harness|test|doctest)\s*=\s*false|test\.enabled\s*=\s*false|fail_on_empty\w*\s*=\s*false|t\.verbose_never"
-    r"|filter_run_excluding|--pattern .*!|exclude_pattern|task[ (]:?(?:test|default).*(?:=>|:)\s*\[\s*\]"
-    r"|^\s*autotests\s*=\s*false|excludeTestsMatching|excludeTags|failOnNoMatchingTests\s*=?\s*false"
-    r"|<(?:Compile|EmbeddedResource) Remove=|<IsTestProject>\s*false|<VSTestTestCaseFilter>"
-    r"|<TreatNoTestsAsError>\s*false"
-)
-_IN_TEST_BLOCK = re.compile(r"^\s*(?:enabled\s*=?\s*false|exclude[ (]['\"]|onlyIf\b|include[ (]['\"])")
-
-
-def _switches(path: str, before: str, after: str) -> list[Finding]:
-    """Lines of build scripts that switch tests or their failures off."""
-    name = PurePosixPath(path).name.lower()
-    if not name.startswith(
-        ("build.gradle", "cargo.toml", "rakefile", ".rspec", "build.sbt", "settings.gradle")
-    ) and not name.endswith((".csproj", ".props", ".targets")):
-        return []
-    lines = after.splitlines()
-    return [
-        Finding(
-            "test-run-neutered",
-            "block",
-            path,
-            number,
-            f"tests or their failures are switched off: {line.strip()[:100]}",
-        )
-        for number, line in new_lines(before, after)
-        if _SWITCHES.search(line)
-        or (name.startswith("build.gradle") and _IN_TEST_BLOCK.search(line) and _in_test_block(lines, number))
-    ]
-
-
-def _in_test_block(lines: list[str], number: int) -> bool:
-    """Is a line of a Gradle script inside a block about tests?"""
-    depth = 0
-    for line in reversed(lines[: number - 1]):
-        depth += line.count("}") - line.count("{")
-        if depth < 0:
-            return re.search(r"\btest\b|Test\b|tasks\.withType\(Test", line) is not None
-    return False
-
-
-def _ruby_files(new: World, path: str, before: str, after: str) -> list[Finding]:
-    """Options in .rspec, and the files that a Rakefile chooses."""
-    name = PurePosixPath(path).name.lower()
-    if name == ".rspec":
-        one, two = (" ".join(["rspec", *text.split()]) for text in (before, after))
-        return [
-            Finding(kind, "block" if level == "block" else "review", path, 1, message, one[:200], two[:200])
-            for kind, level, message in narrowing(one, two)
-        ]
-    if name != "rakefile":
-        return []
-    pattern = r"(?:pattern|test_files)\s*=\s*(?:FileList)?\[?['\"]([^'\"]+)['\"]"
-    was, now = re.findall(pattern, before), re.findall(pattern, after)
-    lost = _lost(new, "pattern", was, now) if was != now else []
-    if not lost:
-        return []
-    message = f"the Rakefile no longer finds {', '.join(lost[:3])}"
-    return [Finding("tests-deselected", "block", path, line_of(after, now[0]), message)]
-
-
-def _holds_commands(path: str) -> bool:
-    name = PurePosixPath(path).name.lower()
-    return (
-        name.endswith((".sh", ".bash", ".mk", ".cmd", ".ps1"))
-        and re.search(r"test|check|ci", name) is not None
-    )
-
-
-# -- commands
-_CI = re.compile(r"^\.(?:github|circleci|buildkite|gitlab|travis)|azure|appveyor|jenkins")
-
-
-def _still_run(world: World, path: str, command: str) -> bool:
-    """A file is gone: does another CI file run tests still, or for a file that is not CI's, any file?
-
-    A command that names test files, or a kind of tests, is not what another file is expected to run.
-    """
-    if paths_in(command) or re.search(r"integration|e2e|slow|acceptance|system", f"{path} {command}"):
-        return False
-    ci = _CI.search(path.lower()) is not None
-    others = (p for p in sorted(world.all_paths) if p != path and is_test_config(p))
-    return any(
-        any(_runner(line) for _, line in commands_in(text_of(world, other)))
-        for other in others
-        if not ci or _CI.search(other.lower())
-    )
-
-
-def _commands(new_world: World, path: str, before: str, after: str, elsewhere: str) -> list[Finding]:
-    found = []
-    level: Severity
-    old, new = commands_in(before), commands_in(after)
-    there = {command for _, command in new}
-    was = {command for _, command in old}
-    fresh = [(line, command) for line, command in new if command not in was]
-    used: set[int] = set()
-    for line, command in old:
-        if command in there:
-            continue
-        scored = [
-            (_likeness(command, other), -number, other)
-            for number, other in fresh
-            if number not in used and _runner(other) == _runner(command)
-        ] or [(0.0, -number, other) for number, other in fresh if number not in used]
-        if not scored:
-            match = RUNNER.search(command)
-            word = re.escape(match.group()) if match is not None else "$^"
-            moved = re.search(rf"(?<![\w-]){word}(?![\w-])", elsewhere) is not None
-            if not moved and (not after or not any(_runner(other) == _runner(command) for other in there)):
-                text = f"a command that ran tests is gone: {command[:100]}"
-                other_way = RUNNER.search(elsewhere) or (not after and _still_run(new_world, path, command))
-                level = "review" if other_way else "block"
-                found.append(Finding("test-run-removed", level, path, line, text, before=command[:200]))
-            continue
-        _, number, other = max(scored)
-        used.add(-number)
-        for kind, severity, message in narrowing(command, other):
-            if message.startswith("a pipe") and "pipefail" in after:
-                continue
-            level = "block" if severity == "block" else "review"
-            found.append(
-                Finding(kind, level, path, -number, f"{message}: {other[:100]}", command[:200], other[:200])
-            )
-    return found
-
-
-def _likeness(one: str, two: str) -> float:
-    return SequenceMatcher(None, one, two).ratio() + (_label(one) == _label(two))
-
-
-def _label(command: str) -> str:
-    """What a command is called, in a table of scripts: `"test": "jest"`."""
-    match = re.match(r"""["']?([\w:.-]+)["']?\s*[:=]\s""", command)
-    return match.group(1) if match is not None else ""
-
-
-def _runner(command: str) -> str:
-    match = RUNNER.search(command)
-    return match.group().split()[0] if match is not None else ""
-
-
-_STEP = re.compile(r"^\s*- ")
-
-
-def _workflow(path: str, before: str, after: str) -> list[Finding]:
-    """Steps of CI files: failures ignored, steps switched off, triggers taken away."""
-    if not path.endswith((".yml", ".yaml")):
-        return []
-    found = []
-    lines = after.splitlines()
-    for number, line in new_lines(before, after):
-        plain = line.strip().removeprefix("- ")
-        what, severity = "", "block"
-        if re.match(
-            r"(?:continue-on-error|allow_failure|continueOnError|soft_fail):\s*(?:true|\$\{\{)", plain
-        ):
-            what = "a failure doesn't count"
-        elif re.match(r"(?:if|when|condition):\s*(?:\$\{\{\s*)?['\"]?(?:false|never|manual)\b", plain):
-            what = "it is switched off"
-        elif re.match(r"if:\s*", plain):
-            what, severity = "it only runs under a condition", "review"
-        elif re.match(r"(?:exit 0|true|set \+e|exit \$\{?\w*:?-?0\}?)$", plain):
-            what = "its exit code is thrown away"
-        elif re.match(r"(?:paths-ignore|branches-ignore):", plain):
-            what, severity = "it doesn't run for every change", "review"
-        if what and ("paths-ignore" in plain or RUNNER.search(_step_around(lines, number - 1))):
-            level: Severity = "block" if severity == "block" else "review"
-            found.append(
-                Finding("test-run-neutered", level, path, number, f"{what}: {plain[:100]}", after=plain)
-            )
-    for trigger in ("pull_request", "push", "merge_group"):
-        if (
-            re.search(rf"\b{trigger}\b", before)
-            and not re.search(rf"\b{trigger}\b", after)
-            and RUNNER.search(after)
-        ):
-            found.append(Finding("test-run-neutered", "review", path, 1, f"it no longer runs on {trigger}"))
-    return found
-
-
-def _step_around(lines: list[str], at: int) -> str:
-    """The step that a line belongs to; the rest of the job for a line outside of steps."""
-    indent = len(lines[at]) - len(lines[at].lstrip())
-    start = at
-    while start > 0 and not (
-        _STEP.match(lines[start]) and len(lines[start]) - len(lines[start].lstrip()) <= indent
-    ):
-        start -= 1
-        if re.match(r"^\S|^ {2}[\w-]+:\s*$", lines[start]):
-            break
-    is_step = _STEP.match(lines[start]) is not None
-    depth = len(lines[start]) - len(lines[start].lstrip())
-    end = at + 1
-    while end < len(lines):
-        own = len(lines[end]) - len(lines[end].lstrip())
-        if lines[end].strip() and (
-            own < depth
-            or (own == depth and is_step and _STEP.match(lines[end]))
-            or (not is_step and own <= depth)
-        ):
-            break
-        end += 1
-    return "\n".join(line for line in lines[start:end] if not re.match(r"\s*(?:- )?(?:name|uses|#)", line))
 
 
 # -- settings
@@ -393,11 +186,11 @@ def _judge(
         _own(key),
         re.IGNORECASE,
     ):
-        hidden = _hidden(new, [v for v in two if v not in one])
+        hidden = hidden_files(new, [v for v in two if v not in one])
         if hidden:
             yield "tests-deselected", "block", f"{key} leaves out {', '.join(hidden[:3])}"
     elif last in _CHOOSING and _about_tests(key, path):
-        lost = _lost(new, last, one, two)
+        lost = lost_files(new, last, one, two)
         if lost:
             yield "tests-deselected", "block", f"{key} no longer finds {', '.join(lost[:3])}"
 
@@ -429,7 +222,7 @@ def _unused_mark(old: World, message: str) -> bool:
     match = re.search(r"-m[ =]['\"]?not (\w+)['\"]?$", message)
     if match is None:
         return False
-    return not any(f"mark.{match.group(1)}" in text_of(old, path) for path in _tests(old))
+    return not any(f"mark.{match.group(1)}" in text_of(old, path) for path in test_files(old))
 
 
 def _about_coverage(key: str, path: str) -> bool:
@@ -454,89 +247,3 @@ def _number(values: list[str]) -> float | None:
         return float(match.group().replace("_", "")) if match is not None else None
     except ValueError:
         return None
-
-
-def _tests(world: World) -> list[str]:
-    return [path for path in world.all_paths if is_test_path(path)]
-
-
-def _hidden(world: World, patterns: list[str]) -> list[str]:
-    """Test files that one of the patterns hits."""
-    found = set()
-    for pattern in patterns:
-        if re.fullmatch(r"\W*(?:node_modules|dist|build|\.git|venv|vendor|fixtures|e2e|cypress)\W*", pattern):
-            continue
-        for path in _tests(world):
-            if _hits(pattern, path):
-                found.add(path)
-    return sorted(found)
-
-
-def _hits(pattern: str, path: str) -> bool:
-    plain = pattern.replace("<rootDir>", "").strip("'\"")
-    if _glob(plain).fullmatch(path) or fnmatchcase(PurePosixPath(path).name, plain):
-        return True
-    if plain.strip("/") in PurePosixPath(path).parts or path.startswith(plain.strip("/") + "/"):
-        return True
-    try:
-        return "*" not in plain.replace(".*", "") and re.search(plain, "/" + path) is not None
-    except re.error:
-        return False
-
-
-def _lost(world: World, last: str, one: list[str], two: list[str]) -> list[str]:
-    """Test files that the old values choose and the new ones don't."""
-    if last in ("python_classes", "python_functions"):
-        one = one or _DEFAULTS[last]
-        return [f"names like {value}" for value in one if value not in two and two]
-    one = one or _DEFAULTS.get(last, [])
-    old = [value for text in one for value in text.split()] if last in ("testpaths", "python_files") else one
-    new = [value for text in two for value in text.split()] if last in ("testpaths", "python_files") else two
-    if not new:
-        return []
-    tests = _tests(world)
-    chosen = [path for path in tests if any(_chooses(value, path) for value in old)] if old else tests
-    chosen = [
-        path
-        for path in chosen
-        if re.search(r"test|spec", PurePosixPath(path).name, re.IGNORECASE)
-        and not path.endswith("conftest.py")
-    ]
-    if last == "testregex":
-        return [path for path in chosen if not any(_regex_hits(value, path) for value in new)]
-    return [path for path in chosen if not any(_chooses(value, path) for value in new)]
-
-
-def _regex_hits(pattern: str, path: str) -> bool:
-    try:
-        return re.search(pattern, "/" + path) is not None
-    except re.error:
-        return True
-
-
-def _chooses(pattern: str, path: str) -> bool:
-    plain = pattern.replace("<rootDir>/", "").strip("'\"").removeprefix("./")
-    if plain in (".", ""):
-        return True
-    if _glob(plain).fullmatch(path) or path.startswith(plain.rstrip("/") + "/") or path == plain:
-        return True
-    return "/" not in plain and fnmatchcase(PurePosixPath(path).name, plain)
-
-
-def _glob(pattern: str) -> re.Pattern[str]:
-    """A pattern of JavaScript's tools as a regular expression: **, *, {a,b}, ?(x)."""
-    text = re.escape(pattern.removeprefix("/"))
-    text = (
-        text.replace(r"\*\*/", "(?:.*/)?")
-        .replace(r"\*\*", ".*")
-        .replace(r"\*", "[^/]*")
-        .replace(r"\?\(", "(?:")
-        .replace(r"\)", ")?")
-        .replace(r"\?", "[^/]")
-    )
-    text = re.sub(r"\\{([^{}]*)\\}", lambda m: "(?:" + m.group(1).replace(",", "|") + ")", text)
-    text = re.sub(r"\\\[([\w-]+)\\\]", r"[\1]", text)
-    try:
-        return re.compile(text)
-    except re.error:
-        return re.compile(re.escape(pattern))
