@@ -12,7 +12,9 @@ from agent_ls.guard.checks import Check
 from agent_ls.guard.conditions import demands
 from agent_ls.guard.mocking import Mock
 from agent_ls.guard.syntax import Expr, Stmt
-from agent_ls.guard.walker import Context, Stop, Walk
+from agent_ls.guard.walk_calls import Stop
+from agent_ls.guard.walk_values import Context
+from agent_ls.guard.walker import Walk
 
 Helpers = Callable[[str, str], tuple[Stmt, str] | None]
 
