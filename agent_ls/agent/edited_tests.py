@@ -41,17 +41,20 @@ def edited_paths(session: Session, changes: Iterable[Change]) -> list[str]:
     return sorted(path for path in touched if is_test_side(path) and session.base_has(path))
 
 
-def judge(judge: Judge, tree: str, changes: Sequence[Change]) -> Judgement:
+def judge_edited(judge: Judge, tree: str, changes: Sequence[Change]) -> Judgement:
     """The judgement of a tree with edited tests. The worktree's files are those of `tree`."""
     session, baseline = judge.session, judge.session.baseline
     assert baseline is not None
-    new = judge.run(None, "full", tree=tree)
-    judge.new_forms[tree] = new
-    if new.outcome == "env_broken":
-        return judge.compare(tree, "full", new, new.by_id())
-    old = _old_form(judge, tree, changes, baseline)
-    forms = Forms.of(session, tree, baseline, old, new)
-    view = evolve(new, tests=forms.results)
+    asked = judge.steady_asked
+    if asked:
+        view, _ = _both_forms(judge, tree, changes, asked)
+        if view is not None and any(test.outcome.bad for test in view.tests):
+            judgement = judge.compare(tree, "asked", view, view.by_id())
+            return evolve(judgement, findings=judge.check(tree))
+    view, forms = _both_forms(judge, tree, changes, None)
+    if view is None or forms is None:
+        run = judge.new_forms[tree]
+        return judge.compare(tree, "full", run, run.by_id())
     judgement = judge.compare(tree, "full", view, view.by_id())
     lost = set(forms.vanished)
     comparison = judgement.comparison
@@ -87,16 +90,31 @@ def _concerned(finding: Finding) -> Iterable[str]:
     return (test.partition("[")[0] for test in finding.tests)
 
 
-def _old_form(judge: Judge, tree: str, changes: Iterable[Change], baseline: TestRun) -> TestRun:
-    """The tests as they were, on the sources as they are."""
-    session = judge.session
+def _both_forms(
+    judge: Judge, tree: str, changes: Iterable[Change], ids: Sequence[str] | None
+) -> tuple[TestRun, Forms] | tuple[None, None]:
+    """Tests (None: all) in their new and their old form on the new sources: one run under the base's ids.
+
+    None where the new ones can't be run (as asked for: a test may have another name now).
+    """
+    session, baseline = judge.session, judge.session.baseline
+    assert baseline is not None
+    new = judge.run(ids, "full" if ids is None else "asked", tree=tree)
+    if ids is None:
+        judge.new_forms[tree] = new
+    if new.outcome == "env_broken" or new.unknown:
+        return None, None
     paths = {path for change in changes for path in (change.path, change.old_path) if path is not None}
     session.phase("guard", "running the tests as they were on the changed sources")
     put_back(session, session.base_tree, [path for path in paths if is_test_side(path)])
     try:
-        return judge.run(None, "old-tests", tree=session.worktree.write_tree())
+        old = judge.run(ids, "old-tests", tree=session.worktree.write_tree())
     finally:
         session.worktree.reset_to(tree)
+    if ids is not None:
+        baseline = evolve(baseline, tests=tuple(test for test in baseline.tests if test.id in set(ids)))
+    forms = Forms.of(session, tree, baseline, old, new)
+    return evolve(new, tests=forms.results), forms
 
 
 def _by_running(judge: Judge, tree: str) -> Behaviour:

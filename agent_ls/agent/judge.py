@@ -166,7 +166,7 @@ class Judge:
         changes = session.worktree.changed_files(session.base_tree, tree)
         changed = [change.path for change in changes]
         if edited_tests.edited_paths(session, changes):
-            return edited_tests.judge(self, tree, changes)
+            return edited_tests.judge_edited(self, tree, changes)
         asked = self.steady_asked
         results: dict[str, TestResult] = {}
         hanging = [id for id in asked if hangs(baseline.by_id()[id])]

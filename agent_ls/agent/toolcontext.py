@@ -177,6 +177,7 @@ class LoopContext:
             judgement = evolve(judgement, proven=bool(proven), proven_by=proven)
             if not proven:
                 return ToolOutput(render("no_proof"), is_error=True)
+            self.judge.best = judgement
         self.last = judgement
         if judgement.green:
             self.judge.final = judgement
