@@ -14,7 +14,7 @@ from attrs import define, field
 from agent_ls.behaviour import mutants
 from agent_ls.behaviour.bench import Side
 from agent_ls.behaviour.matrix import Matrix, Pair, place_of
-from agent_ls.behaviour.mutants import Mutant
+from agent_ls.behaviour.mutants import Mutant, Place
 from agent_ls.behaviour.rig import HANGS, OutOfBudget, Rig, Table, stopped, telling
 from agent_ls.behaviour.rounds import (
     Ground,
@@ -171,11 +171,11 @@ class Campaign:
         pairs = [(mutant, mutants.carried_over(mutant, texts[mutant.path], places)) for mutant in made]
         return [(mutant, twin) for mutant, twin in pairs if twin is not None]
 
-    def _functions(self, side: Side) -> dict[str, list[tuple[str, str, int]]]:
+    def _functions(self, side: Side) -> dict[str, list[Place]]:
         """Functions of the sources that the new tests execute, by their text."""
         table = self.matrix.table("after", side)
         paths = {path for lines in table.coverage.values() for path in lines} if table is not None else set()
-        found: dict[str, list[tuple[str, str, int]]] = {}
+        found: dict[str, list[Place]] = {}
         for path in sorted(paths):
             data = self.rig.trees[side].read(path)
             if data is None or is_test_side(path):

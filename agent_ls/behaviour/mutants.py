@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from agent_ls.repair.edits import Edit
 from agent_ls.repair.kinds import expression_kind
@@ -311,43 +311,55 @@ def _one_line(text: str) -> str:
     return " ".join(line.strip() for line in text.splitlines() if line.strip())[:200]
 
 
-def carried_over(mutant: Mutant, old: str, places: Mapping[str, list[tuple[str, str, int]]]) -> Mutant | None:
+@frozen
+class Place:
+    """Where a function stands: `offset` is that of the parenthesis behind its name in the file's `text`."""
+
+    name: str
+    path: str
+    text: str
+    offset: int
+
+
+def carried_over(mutant: Mutant, old: str, places: Mapping[str, list[Place]]) -> Mutant | None:
     """The same edit in another version of the sources, where the function around it has the same text.
 
-    `old` is the text of the mutant's file; `places` leads from a function's text to (path, text of the file,
-    offset of the function) in the other version. None if there is none, or more than one.
+    `old` is the text of the mutant's file; `places` leads from a function's text (without its name) to where
+    it stands in the other version. None if there is none, or several and none of the same name.
     """
     source = Source(old)
     function = source.function_at(mutant.line)
     if function is None:
         return None
-    start = source.starts[function.lineno - 1]
-    key = old[start : source.span(function)[1]]
-    found = places.get(key, [])
+    start = _behind_name(source, function)
+    found = places.get(old[start : source.span(function)[1]], [])
     if len(found) != 1:
+        found = [place for place in found if place.name == function.name]
+    if len(found) != 1 or mutant.edit.start_offset < start:
         return None
-    path, text, offset = found[0]
-    shift = offset - start
-    line = text.count("\n", 0, mutant.edit.start_offset + shift) + 1
-    edit = Edit(
-        line,
-        mutant.edit.start_offset + shift,
-        mutant.edit.end_offset + shift,
-        mutant.edit.replacement,
-        mutant.edit.operator,
-        mutant.edit.description,
-        mutant.edit.prior,
+    place = found[0]
+    shift = place.offset - start
+    edit = evolve(
+        mutant.edit,
+        line=place.text.count("\n", 0, mutant.edit.start_offset + shift) + 1,
+        start_offset=mutant.edit.start_offset + shift,
+        end_offset=mutant.edit.end_offset + shift,
     )
-    return Mutant(path, edit, mutant.before, mutant.after, mutant.weight, mutant.fits)
+    return evolve(mutant, path=place.path, edit=edit)
 
 
-def functions_of(path: str, text: str) -> Iterator[tuple[str, tuple[str, str, int]]]:
-    """(text of the function from the start of its line, (path, file's text, offset)) of each function."""
+def functions_of(path: str, text: str) -> Iterator[tuple[str, Place]]:
+    """(text behind its name, place) of each function."""
     try:
         source = Source(text)
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(source.tree):
         if isinstance(node, Function):
-            start = source.starts[node.lineno - 1]
-            yield text[start : source.span(node)[1]], (path, text, start)
+            start = _behind_name(source, node)
+            yield text[start : source.span(node)[1]], Place(node.name, path, text, start)
+
+
+def _behind_name(source: Source, function: Function) -> int:
+    definition = source.offset(function.lineno, function.col_offset)
+    return source.text.index(function.name, source.text.index("def", definition) + 3) + len(function.name)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent_ls.behaviour.bench import FolderBench
 from agent_ls.behaviour.canary import with_canary
 from agent_ls.behaviour.edited import Forms, differs, forms, reach
-from agent_ls.behaviour.mutants import Mutant, carried_over, functions_of, kind_told, make
+from agent_ls.behaviour.mutants import Mutant, Place, carried_over, functions_of, kind_told, make
 from agent_ls.behaviour.rig import cell_of
 from agent_ls.behaviour.sides import Sides, is_test_side
 from agent_ls.guard.trees import FolderTree
@@ -215,9 +215,10 @@ def test_any_text_is_mutated_or_left_alone(text: str) -> None:
         compile(mutant.edit.apply(text), "a.py", "exec")
 
 
-def test_a_mutant_follows_its_function_to_another_module() -> None:
-    moved = "import os\n\n\n" + SHOP[SHOP.index("def label") :]
-    places: dict[str, list[tuple[str, str, int]]] = {}
+@pytest.mark.parametrize("name", ["label", "text_of"])
+def test_a_mutant_follows_its_function_to_another_module(name: str) -> None:
+    moved = "import os\n\n\n" + SHOP[SHOP.index("def label") :].replace("def label", f"def {name}")
+    places: dict[str, list[Place]] = {}
     for key, place in functions_of("labels.py", moved):
         places.setdefault(key, []).append(place)
     for mutant in make("shop.py", SHOP, {6, 7, 8, 9}, set(), 200):
@@ -228,7 +229,7 @@ def test_a_mutant_follows_its_function_to_another_module() -> None:
         assert isinstance(twin, Mutant)
         assert twin.path == "labels.py"
         old, new = mutant.edit.apply(SHOP), twin.edit.apply(moved)
-        assert old[old.index("def label") :] == new[new.index("def label") :]
+        assert old[old.index("(price: int") :] == new[new.index("(price: int") :]
 
 
 @pytest.mark.parametrize(
