@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -112,6 +113,8 @@ def test_an_issue_is_fixed_looked_at_and_applied(c: Client, sample: Path) -> Non
     # review: the files, then one edit that the editor confirms
     shown = c.command("agent-ls.run.accept", {"runId": run["runId"], "how": "diff"})
     [file] = shown["files"]
+    with urlopen(shown["previews"]["patch.diff"]) as preview:
+        assert preview.read().decode() == shown["diff"]
     assert (file["fate"], BUG in file["before"], FIX in file["after"]) == ("apply", True, True)
     period = sample / "meterly" / "period.py"
     text = period.read_text()

@@ -65,6 +65,14 @@ async def test_a_session_as_an_editor_sees_it(client: LanguageClient, sample: Pa
     assert run["branch"] == started["branch"]
     await asyncio.sleep(0.2)
     assert "agent-ls/run/" + run["runId"] in client.progress_reports
+    shown: Any = await client.workspace_execute_command_async(
+        types.ExecuteCommandParams("agent-ls.run.accept", [{"runId": run["runId"], "how": "diff"}])
+    )
+    assert shown["previews"]["patch.diff"].startswith("file:")  # neither profile has virtual texts yet
+    content: Any = await client.workspace_text_document_content_async(
+        types.TextDocumentContentParams(f"agent-ls:/{run['runId']}/patch.diff")
+    )
+    assert content.text == shown["diff"]
     for token, reports in client.progress_reports.items():
         assert str(token).startswith("agent-ls/")
         assert (reports[0].kind, reports[-1].kind) == ("begin", "end")

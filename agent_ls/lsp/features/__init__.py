@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from agent_ls.lsp.features import commands, diagnostics, lifecycle, offers, streaming, symbols, syncing
+from agent_ls.lsp.features import (
+    commands,
+    diagnostics,
+    lifecycle,
+    offers,
+    previews,
+    streaming,
+    symbols,
+    syncing,
+)
 from agent_ls.lsp.server import Server
 
 
@@ -13,6 +22,7 @@ def create_server() -> Server:
         module.register(server)
     streams = streaming.Streams(server)
     streaming.register(server, streams)
+    previews.register(server, streams)
     shown = diagnostics.Diagnostics(server)
     diagnostics.register(server, shown)
     offers.register(server, shown)

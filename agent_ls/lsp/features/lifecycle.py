@@ -9,6 +9,7 @@ from typing import Any
 from lsprotocol import types
 
 from agent_ls.lsp.documents import path_of
+from agent_ls.lsp.features.previews import announce
 from agent_ls.lsp.features.syncing import overlay
 from agent_ls.lsp.folders import Folder
 from agent_ls.lsp.protocol import answer
@@ -47,6 +48,7 @@ async def initialized(server: Server, params: types.InitializedParams) -> None:
     for folder in list(server.folders):
         await begin(server, folder)
     workspace = server.client_capabilities.workspace
+    await announce(server)
     changing = workspace and workspace.did_change_configuration
     if changing and changing.dynamic_registration:
         await answer(

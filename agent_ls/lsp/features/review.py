@@ -12,6 +12,7 @@ from lsprotocol import types
 
 from agent_ls.errors import UsageError
 from agent_ls.lsp.documents import uri_of
+from agent_ls.lsp.features.previews import previews
 from agent_ls.lsp.features.streaming import Streams
 from agent_ls.lsp.positions import Encoding, Lines
 from agent_ls.lsp.protocol import answer
@@ -48,7 +49,8 @@ async def accept(server: Server, streams: Streams, arguments: Mapping[str, Any])
     results = await _results(server, repo, report)
     if how == "diff":
         files = [_plain(repo.root, it) for it in results]
-        return {**run.status(), "diff": report.get("diff") or "", "files": files}
+        shown = await server.work(previews, server, run)
+        return {**run.status(), "diff": report.get("diff") or "", "files": files, "previews": shown}
     return await _apply(server, run, repo, results)
 
 
