@@ -125,6 +125,15 @@ class Context:
             raise UsageError(f"{self.repo} is not a directory", "Name a repository with --repo DIR.")
         return Repository.discover(self.repo)
 
+    def tree(self) -> Path:
+        """The root of the repository around `repo`; a folder outside any repository stands for itself. For
+        commands that only read. Raises UsageError."""
+        from agent_ls.workspace.index.scan import git_output
+
+        if self.repo.is_dir() and git_output(self.repo, "rev-parse", "--git-dir") is None:
+            return self.repo
+        return self.repository().root
+
     def load(self, root: Path | None) -> Loaded:
         """The settings in force for the repository at `root`. Raises UsageError."""
         from agent_ls.config import load

@@ -21,11 +21,20 @@ _CONTROL = re.compile(
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
 
+_CONTROL_OR_BREAK = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
 
 def visible(text: str) -> str:
     """`text` without control sequences and invisible characters; newlines and tabs stay."""
     text = _CONTROL.sub("", text.replace("\r\n", "\n"))
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def named(text: str) -> str:
+    """A name (of a file) on one line, and such that two that differ show differently: what can't be shown as
+    it is has an escape."""
+    shown = _CONTROL_OR_BREAK.sub(lambda found: repr(found[0])[1:-1], text)
+    return shown.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def emit_json(document: Mapping[str, Any]) -> None:

@@ -332,6 +332,98 @@ def test_unreadable_files(repo: Path, cache: Path) -> None:
         assert everything(index) == fresh(repo)
 
 
+@pytest.mark.skipif(_is_root(), reason="root may read everything")
+def test_unreadable_folders(repo: Path, cache: Path) -> None:
+    write(repo, {"tracked/t.py": function("t"), "new/n.py": function("n")})
+    git(repo, "add", "tracked")
+    for name in ("tracked", "new"):
+        (repo / name).chmod(0)
+    try:
+        with open_index(repo, cache_dir=cache) as index:
+            skipped = {each.path for each in index.view().skipped()}
+            assert skipped == {"tracked/", "tracked/t.py", "new/"}
+    finally:
+        for name in ("tracked", "new"):
+            (repo / name).chmod(0o755)
+
+
+def test_what_git_warns_of() -> None:
+    said = (
+        b"warning: could not open directory 'new/': Permission denied\n"
+        b"warning: could not open directory 'it's \xff/sub/': Permission denied\n"
+        b"warning: unable to access '.config/git/ignore': Permission denied\n"
+    )
+    assert scan._unopened(said.split(b"\n")) == {
+        "new/": "can't be read: Permission denied",
+        "it's \udcff/sub/": "can't be read: Permission denied",
+    }
+
+
+def test_a_folder_that_can_not_be_opened_is_named(tmp_path: Path, cache: Path) -> None:
+    """Its path is longer than the system takes (who may do everything can open any other)."""
+    root = tmp_path / "deep"
+    root.mkdir()
+    write(root, {"a.py": function("a")})
+    name = "d" * 250
+    here = os.open(root, os.O_RDONLY)
+    for depth in range(18):
+        os.mkdir(name, dir_fd=here)
+        inner = os.open(name, os.O_RDONLY, dir_fd=here)
+        if depth in (3, 17):
+            os.close(os.open("f.py", os.O_WRONLY | os.O_CREAT, dir_fd=inner))
+        os.close(here)
+        here = inner
+    os.close(here)
+    with open_index(root, cache_dir=cache) as index:
+        view = index.view()
+        assert [file.path.count("/") for file in view.files()] == [0, 4]
+        (skipped,) = view.skipped()
+        assert skipped.path.startswith(f"{name}/{name}/{name}/")
+        assert skipped.path.endswith("/")
+        assert skipped.reason == "can't be read: File name too long"
+
+
+def test_a_file_whose_status_is_refused(repo: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tracked file in a folder without permissions is not taken for deleted."""
+    real = os.lstat
+
+    def refusing(path: str) -> os.stat_result:
+        if str(path).endswith("m1.py"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    with open_index(repo, cache_dir=cache) as index:
+        index.refresh()
+        monkeypatch.setattr("agent_ls.workspace.index.update.os.lstat", refusing)
+        index.refresh()
+        assert list(index.view().skipped()) == [Skipped("m1.py", "can't be read: Permission denied")]
+        assert index.view().definitions("f1") == []
+        monkeypatch.undo()
+        index.refresh()
+        assert everything(index) == fresh(repo)
+
+
+@pytest.mark.parametrize("what", ["pointer", "tree", "database"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_odd_things_in_the_cache(repo: Path, cache: Path, what: str, make: Callable[[Path], None]) -> None:
+    patterns = {"pointer": "index/*.txt", "tree": "index/trees/*.txt", "database": "index/*.sqlite"}
+    with open_index(repo, cache_dir=cache) as index:
+        index.refresh()
+    (place,) = cache.glob(patterns[what])
+    place.unlink()
+    make(place)
+    for _ in range(2):
+        with open_index(repo, cache_dir=cache) as index:
+            assert everything(index) == fresh(repo)
+
+
+def test_a_cache_inside_the_tree_is_none_of_its_files(repo: Path) -> None:
+    for _ in range(2):
+        with open_index(repo, cache_dir=repo / "cache") as index:
+            assert {file.path for file in index.view().files()} == FILES.keys()
+    assert git(repo, "status", "--short") == ""
+
+
 def test_unreadable_for_the_system(repo: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same where the tests are run by root, who may read everything."""
     real = os.open

@@ -47,15 +47,15 @@ def _asking(context: Context, no_index: bool = False) -> Iterator[tuple[Workspac
     from agent_ls.workspace.files import Workspace
     from agent_ls.workspace.index.opened import snapshot
 
-    root = context.repository().root
+    root = context.tree()
     with only_json_on_stdout(context.as_json), cancel_on_signals() as cancel:
         workspace = Workspace(root, cancel)
         view = None
         if not no_index:
             known = snapshot(workspace)
             view = known.view
-            if known.note:
-                sys.stderr.write(f"{known.note}\n")
+            if known.note or known.remark:
+                sys.stderr.write(f"{known.note or known.remark}\n")
         try:
             yield workspace, view
         except ToolRefused as error:
@@ -115,7 +115,7 @@ def search(
 
 
 def _show_hits(found: SearchResult) -> None:
-    from agent_ls.cli.output import is_terminal, visible
+    from agent_ls.cli.output import is_terminal, named, visible
 
     place, match, plain = (_PLACE, _MATCH, _PLAIN) if is_terminal(sys.stdout) else ("", "", "")
     for hit in found.hits:
@@ -123,7 +123,7 @@ def _show_hits(found: SearchResult) -> None:
         before, inside, after = hit.text[:start], hit.text[start:end], hit.text[end:]
         shown = f"{visible(before)}{match if inside else ''}{visible(inside)}{plain if inside else ''}"
         sys.stdout.write(
-            f"{place}{visible(hit.path)}:{hit.line}:{hit.column}:{plain} {shown}{visible(after)}\n"
+            f"{place}{named(hit.path)}:{hit.line}:{hit.column}:{plain} {shown}{visible(after)}\n"
         )
     if not found.complete:
         sys.stderr.write(f"{found.note}\n")
@@ -183,12 +183,12 @@ def _row(path: str, it: Definition | Symbol) -> Row:
 
 
 def _show_rows(rows: Iterable[Row]) -> None:
-    from agent_ls.cli.output import is_terminal, visible
+    from agent_ls.cli.output import is_terminal, named, visible
 
     place, dim, plain = (_PLACE, _DIM, _PLAIN) if is_terminal(sys.stdout) else ("", "", "")
     for row in rows:
-        said = visible(row["signature"] or row["name"])
-        where = f"{visible(row['path'])}:{row['line']}"
+        said = named(row["signature"] or row["name"])
+        where = f"{named(row['path'])}:{row['line']}"
         note = f"  {dim}{visible(row['note'])}{plain}" if row.get("note") else ""
         sys.stdout.write(f"{place}{where}:{plain} {dim}{row['kind']}{plain} {said}{note}\n")
 
@@ -252,7 +252,7 @@ def locate(tests: tuple[str, ...], limit: int, **given: Any) -> int:
     settings = context.load(repo.root).settings
 
     from agent_ls.agent.api import locate as locate_faults
-    from agent_ls.cli.output import console, emit_json, only_json_on_stdout, visible
+    from agent_ls.cli.output import console, emit_json, named, only_json_on_stdout, visible
     from agent_ls.cli.signals import cancel_on_signals
 
     with only_json_on_stdout(context.as_json), cancel_on_signals() as cancel:
@@ -270,7 +270,7 @@ def locate(tests: tuple[str, ...], limit: int, **given: Any) -> int:
         out.print(
             Text.assemble(
                 (f"{suspect.score:6.3f}  ", "bold"),
-                (f"{visible(suspect.path)}:{suspect.line}", "cyan"),
+                (f"{named(suspect.path)}:{suspect.line}", "cyan"),
                 (f"  {visible(suspect.function or '')}", "dim"),
             ),
             soft_wrap=True,

@@ -7,13 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_ls.cli.options import Context, common_reading
-from agent_ls.errors import UsageError
 
 if TYPE_CHECKING:
     from agent_ls.workspace.index.view import View
@@ -30,7 +28,7 @@ def index(rebuild: bool, **given: Any) -> int:
     Other commands do so by themselves; this one shows what the index holds and what it leaves out.
     """
     context = Context.of(given)
-    root = _root(context)
+    root = context.tree()
 
     from agent_ls.cli.output import emit_json, only_json_on_stdout
     from agent_ls.cli.signals import cancel_on_signals
@@ -72,17 +70,6 @@ def index(rebuild: bool, **given: Any) -> int:
     return 0
 
 
-def _root(context: Context) -> Path:
-    """The repository's root; a folder outside any repository stands for itself."""
-    from agent_ls.workspace.index.scan import git_output
-
-    if not context.repo.is_dir():
-        raise UsageError(f"{context.repo} is not a directory", "Name a repository with --repo DIR.")
-    if git_output(context.repo, "rev-parse", "--git-dir") is None:
-        return context.repo
-    return context.repository().root
-
-
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     """A bar on a terminal, from the first tenth of a second on; elsewhere nothing."""
@@ -110,7 +97,7 @@ def _show(view: View, seconds: float, database: str, verbose: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from agent_ls.cli.output import console, visible
+    from agent_ls.cli.output import console, named, visible
 
     out = console(sys.stdout)
     files = view.files()
@@ -136,5 +123,5 @@ def _show(view: View, seconds: float, database: str, verbose: bool) -> None:
         paths = [each.path for each in skipped if each.reason == reason]
         shown = paths if verbose else paths[:_SHOWN_PER_REASON]
         more = f" and {count - len(shown):,} more" if count > len(shown) else ""
-        line = Text(f"  {visible(reason)}: {count:,} ({', '.join(map(visible, shown))}{more})")
+        line = Text(f"  {visible(reason)}: {count:,} ({', '.join(map(named, shown))}{more})")
         out.print(line, soft_wrap=True)

@@ -27,7 +27,7 @@ from agent_ls.errors import UsageError
 def map(tokens: int, about: str | None, files: tuple[str, ...], **given: Any) -> int:
     """Print the repository's most important files and definitions, within a token budget."""
     context = Context.of(given)
-    root = _root(context)
+    root = context.tree()
 
     from agent_ls.cli.output import console, emit_json, only_json_on_stdout, visible
     from agent_ls.models._estimate import estimate_tokens
@@ -84,14 +84,14 @@ def map(tokens: int, about: str | None, files: tuple[str, ...], **given: Any) ->
 def context(text: str | None, issue: int | None, issue_file: Path | None, limit: int, **given: Any) -> int:
     """Rank the files to read for a task, with the reasons why. TEXT is the task in words; "-" reads stdin."""
     options = Context.of(given)
-    root = _root(options)
+    root = options.tree()
     if sum(source is not None for source in (text, issue, issue_file)) != 1:
         raise UsageError(
             "give the task once: TEXT, --issue N or --issue-file FILE",
             'For example: agent-ls context "naturalsize rounds 999.9 up wrongly"',
         )
 
-    from agent_ls.cli.output import console, emit_json, only_json_on_stdout, visible
+    from agent_ls.cli.output import console, emit_json, named, only_json_on_stdout, visible
     from agent_ls.workspace.index.context import context as find_context
     from agent_ls.workspace.index.index import open_index
 
@@ -129,7 +129,7 @@ def context(text: str | None, issue: int | None, issue_file: Path | None, limit:
     out = console(sys.stdout)
     for candidate in found:
         out.print(
-            Text.assemble((f"{candidate.score:6.2f}  ", "bold"), (visible(candidate.path), "cyan")),
+            Text.assemble((f"{candidate.score:6.2f}  ", "bold"), (named(candidate.path), "cyan")),
             soft_wrap=True,
         )
         for reason in candidate.reasons:
@@ -144,15 +144,6 @@ def context(text: str | None, issue: int | None, issue_file: Path | None, limit:
     if not found:
         sys.stderr.write("nothing in the repository matches the task's words\n")
     return 0
-
-
-def _root(context: Context) -> Path:
-    """The repository's root; a folder outside any repository stands for itself."""
-    from agent_ls.workspace.index.scan import git_output
-
-    if context.repo.is_dir() and git_output(context.repo, "rev-parse", "--git-dir") is None:
-        return context.repo
-    return context.repository().root
 
 
 def _recent(context: Context, root: Path) -> dict[str, float]:

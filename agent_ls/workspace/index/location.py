@@ -19,6 +19,7 @@ _FOLDER = "index"
 _SCHEMA_PLACE = "-v"
 _UNUSED_DAYS = 30
 _LONGEST_NAMED = 100
+_LONGEST_READ = 10_000
 _GIT_TIMEOUT = 20.0
 
 
@@ -88,6 +89,10 @@ class Location:
     def fresh(self) -> Path:
         """A name for a new database; the folder is created. Raises OSError when it can't be."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Should somebody have put the cache into a repository: it is none of its files.
+        rules = self.folder / ".gitignore"
+        if not rules.exists():
+            rules.write_text("*\n", "utf-8")
         return (
             self.folder
             / f"{self.identity}{_SCHEMA_PLACE}{self._schema}-{time.time_ns():x}.{os.getpid()}.sqlite"
@@ -110,7 +115,7 @@ class Location:
         old = time.time() - _UNUSED_DAYS * 86400
         with contextlib.suppress(OSError):
             for path in (*self.folder.iterdir(), *self._tree_file.parent.iterdir()):
-                if path.is_dir() or path.name.startswith(kept.name) or path == self._tree_file:
+                if path.is_dir() or path.name.startswith((kept.name, ".")) or path == self._tree_file:
                     continue
                 ours = path.name.startswith(self.identity + _SCHEMA_PLACE) and ".sqlite" in path.name
                 with contextlib.suppress(OSError):
@@ -120,7 +125,12 @@ class Location:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8").strip()
+        # What blocks (a pipe) or never ends (a device) can only have been put there by a person.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            return os.read(descriptor, _LONGEST_READ).decode("utf-8").strip()
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError):
         return ""
 

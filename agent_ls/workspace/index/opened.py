@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 @frozen
 class Snapshot:
-    """A view that is up to date with the disk; None when every file has to be read, and `note` says why."""
+    """A view that is up to date with the disk; None when every file has to be read, and `note` says why.
+    `remark`: why it takes longer than it could."""
 
     view: View | None
     note: str = ""
+    remark: str = ""
 
 
 _open: WeakKeyDictionary[Workspace, Index] = WeakKeyDictionary()
@@ -33,7 +35,7 @@ def snapshot(workspace: Workspace) -> Snapshot:
         index = _index(workspace)
         # Whoever edits or runs tests need not tell the index: it looks at every file's status.
         index.refresh()
-        return Snapshot(index.view())
+        return Snapshot(index.view(), remark=index.note or "")
     except (OSError, sqlite3.Error, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return Snapshot(None, f"the index can't be used ({said}), so every file was read")

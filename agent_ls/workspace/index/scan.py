@@ -9,6 +9,7 @@ git is asked with everything switched off that would start another program; it w
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,8 +54,10 @@ def git_output(
     cancel: CancelToken | None = None,
     timeout: float = _GIT_TIMEOUT,
     settings: tuple[str, ...] = (),
+    warnings: list[bytes] | None = None,
 ) -> bytes | None:
-    """What `git args…` prints in `root`; None when it fails, is missing or takes too long."""
+    """What `git args…` prints in `root`; None when it fails, is missing or takes too long. What it says on
+    stderr is added to `warnings` by line."""
     from agent_ls.sandbox._helper import run_helper
 
     argv = ["git"]
@@ -69,22 +72,39 @@ def git_output(
         done = run_helper([*argv, *args], cwd=root, env=env, input=input, timeout=timeout, cancel=cancel)
     except OSError:
         return None
+    if warnings is not None:
+        warnings += done.stderr.split(b"\n")
     return done.stdout if done.returncode == 0 else None
 
 
 def list_files(root: Path, cancel: CancelToken | None = None) -> Listing:
     """All files that git tracks or would add, in git's order; outside git all that no .gitignore ignores."""
-    listed = git_output(root, "ls-files", "-z", "-co", "--exclude-standard", cancel=cancel)
-    skipped: dict[str, str] = {}
+    warnings: list[bytes] = []
+    listed = git_output(root, "ls-files", "-z", "-co", "--exclude-standard", cancel=cancel, warnings=warnings)
+    skipped = _unopened(warnings)
     if listed is not None:
         names = os.fsdecode(listed).split("\0")
         names.pop()
         paths = list(dict.fromkeys(names))
     else:
+        skipped = {}
         paths = list(_walk(root, skipped))
     if len(paths) > MAX_FILES:
         paths = _capped(paths, skipped)
     return Listing(paths, listed is not None, skipped)
+
+
+_UNOPENED = re.compile(rb"warning: could not open directory '(.+?)/?': (.+)")
+
+
+def _unopened(warnings: list[bytes]) -> dict[str, str]:
+    """The folders that git could not look into, and why: it only warns of them."""
+    found = {}
+    for line in warnings:
+        match = _UNOPENED.fullmatch(line)
+        if match is not None:
+            found[os.fsdecode(match[1]) + "/"] = f"can't be read: {os.fsdecode(match[2])}"
+    return found
 
 
 def _capped(paths: list[str], skipped: dict[str, str]) -> list[str]:

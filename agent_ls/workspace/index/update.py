@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 WORKER_BYTES = 1_500_000
 """Less than this to parse is quicker done here than by workers that have to start."""
+_UNKNOWN = (errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG, errno.ESTALE)
+"""Why a status can't be had of a file that may well be there."""
 _GIT_IDS = 100
 """From this many new files on it is worth asking git for their ids."""
 
@@ -62,8 +65,14 @@ def examine(root: Path, paths: Iterable[str], entries: Mapping[str, Entry]) -> E
     for path in paths:
         try:
             status = lstat(prefix + path)
-        except OSError:
-            missing.append(path)
+        except OSError as error:
+            if error.errno not in _UNKNOWN:
+                missing.append(path)
+            else:
+                from agent_ls.workspace.index import roles
+
+                said = f"{roles.UNREADABLE}: {os.strerror(error.errno)}"
+                refused[path] = Entry(0, UNSURE, said)
             continue
         except ValueError:  # a NUL in a name that a caller gave
             continue
