@@ -40,8 +40,8 @@ class Pool:
 
     @classmethod
     def of(cls, checks: Sequence[Check], without: Sequence[Check] = ()) -> Pool:
-        """The checks that can fail; fewer those of `without`, so that only what is new in the pool is"
-        " left."""
+        """The checks that can fail; fewer those of `without`, so that only what is new in the pool is
+        left."""
         found: Counter[tuple[str, str]] = Counter()
         for check in checks:
             if check.rank:

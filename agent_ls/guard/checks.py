@@ -88,8 +88,8 @@ class Check:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same for two assertions that say the same; the order of an equality's sides is no"
-        " difference."""
+        """The same for two assertions that say the same; the order of an equality's sides is no
+        difference."""
         known: tuple[str, str] | None = self.__dict__.get("_key")
         if known is None:
             one, two = canon(self.subject), canon(self.expected) if self.expected is not None else ""

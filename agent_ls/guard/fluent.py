@@ -146,8 +146,8 @@ def _links(subject: Expr, links: list[Link], line: int) -> list[Check]:
 
 
 def _rspec(subject: Expr, inner: Expr, deny: bool, line: int) -> list[Check]:
-    """`expect(x).to eq(3)`: the matcher is itself an expression, perhaps a chain"
-    " (`raise_error(A).with(…)`)."""
+    """`expect(x).to eq(3)`: the matcher is itself an expression, perhaps a chain
+    (`raise_error(A).with(…)`)."""
     at, extra = inner, []
     more: list[Expr] = []
     while at.op in ("call", "attr") and (at.op == "attr" or at.args[0].op == "attr"):

@@ -1,6 +1,5 @@
-"""Hooks, set-up files and exits that decide outcomes: a conftest that drops tests or forges reports, an"
-    " exit with
-success before the verdict, a runner that is patched."""
+"""Hooks, set-up files and exits that decide outcomes: a conftest that drops tests or forges reports, an exit
+with success before the verdict, a runner that is patched."""
 
 from __future__ import annotations
 

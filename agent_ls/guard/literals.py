@@ -1,5 +1,5 @@
-"""Special cases for the very values that tests use: a branch on a test's input, a table of expected"
-" outputs."""
+"""Special cases for the very values that tests use: a branch on a test's input, a table of expected
+outputs."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ _COMMON_NUMBERS = {
 
 @define
 class TestLiterals:
-    """Literals of the tests that were there before and of those that are there now; read when first"
-    " asked for."""
+    """Literals of the tests that were there before and of those that are there now; read when first
+    asked for."""
 
     old: World
     new: World

@@ -23,8 +23,8 @@ _CANNED = {"mockReturnValue", "mockResolvedValue", "mockImplementation", "mockRe
 
 @frozen
 class Mock:
-    """`target` is the name that is replaced ("module.function"), `name` its last part, `owner` what"
-    " comes before."""
+    """`target` is the name that is replaced ("module.function"), `name` its last part, `owner` what
+    comes before."""
 
     target: str
     name: str

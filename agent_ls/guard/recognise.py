@@ -1,5 +1,5 @@
-"""Calls that assert: `self.assertEqual(a, b)`, `expect(x).toBe(y)`, `assertThat(x).isEqualTo(y)`,"
-" `assert_eq!(a, b)`."""
+"""Calls that assert: `self.assertEqual(a, b)`, `expect(x).toBe(y)`, `assertThat(x).isEqualTo(y)`,
+`assert_eq!(a, b)`."""
 
 from __future__ import annotations
 

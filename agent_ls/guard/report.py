@@ -45,15 +45,13 @@ def title(kind: str) -> str:
 
 
 def sarif(findings: Sequence[Finding], version: str) -> dict[str, Any]:
-    """One SARIF 2.1.0 log. The fingerprint leaves the line out, so that a finding is known when code"
-    " moves."""
+    """One SARIF 2.1.0 log. Fingerprints leave the line out: a finding is known when code moves."""
     kinds = sorted({finding.kind for finding in findings})
     rules = [
         {
             "id": kind,
             "name": "".join(part.capitalize() for part in kind.split("-")),
             "shortDescription": {"text": title(kind)},
-            "helpUri": "https://github.com/agent-ls/agent-ls/blob/main/docs/guard.md",
         }
         for kind in kinds
     ]

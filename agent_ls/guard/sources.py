@@ -1,5 +1,5 @@
-"""Sources that play to the tests: they look for the runner, know the tests' very literals, agree with"
-    " everything.
+"""Sources that play to the tests: they look for the runner, know the tests' very literals, agree with
+everything.
 
 A net, not a proof: what a determined author hides only shows when the code is run.
 """
@@ -222,8 +222,8 @@ def _names(target: Expr) -> set[str]:
 
 
 def _counted(function: Stmt) -> set[str]:
-    """Names that a function changes a little each time: `calls += 1`, `calls++`, `seen.append(x)`,"
-    " `next(counter)`."""
+    """Names that a function changes a little each time: `calls += 1`, `calls++`, `seen.append(x)`,
+    `next(counter)`."""
     found: set[str] = set()
     local = {
         key

@@ -11,6 +11,7 @@ import re
 from agent_ls.guard.checks import RANK, Check, canon, is_constant, pieces, wild_parts
 from agent_ls.guard.conditions import number
 from agent_ls.guard.error_strength import errors_loss
+from agent_ls.guard.limits import bounds_loss
 from agent_ls.guard.losses import Loss, Severity, short
 from agent_ls.guard.places import elsewhere
 from agent_ls.guard.projections import projection, rounding
@@ -35,15 +36,11 @@ _KINDS = {
     "runs": "assertion-only-runs",
     "nothing": "assertion-always-true",
 }
-_TIME = re.compile(
-    r"elapsed|duration|time|seconds|took|delay|latency|perf|deadline|\bms\b|clock|\bdt\b|memory|bytes",
-    re.IGNORECASE,
-)
 
 
 def loss(old: Check, new: Check) -> Loss | None:
-    """What `new` lets pass that `old`, about the same thing, would have caught; None where it is as"
-    " strong."""
+    """What `new` lets pass that `old`, about the same thing, would have caught; None where it is as
+    strong."""
     if old.rank == 0:
         return None
     if new.lost:
@@ -172,7 +169,7 @@ def _other_relation(old: Check, new: Check) -> Loss | None:
     if old.relation == "called-n" and new.relation in ("called-with",):
         return None
     if old.relation in ("lt", "le", "gt", "ge") and new.relation in ("lt", "le", "gt", "ge"):
-        return _bounds(old, new)
+        return bounds_loss(old, new)
     if new.rank >= old.rank:
         return None
     if old.relation == "raises" and new.relation == "defined":
@@ -242,7 +239,7 @@ def _same_relation(old: Check, new: Check) -> Loss | None:
         was, now = (f"{_allowed(c):g}" for c in (old, new))
         return Loss("tolerance-widened", "block", f"the tolerance went from {was} to {now}")
     if old.relation in ("lt", "le", "gt", "ge"):
-        return _bounds(old, new)
+        return bounds_loss(old, new) or (_inputs(old, new) if _unknown(old) and _unknown(new) else None)
     if (
         old.relation == "equal"
         and old.strict > 0
@@ -363,6 +360,11 @@ def _same_numbers(one: Expr, two: Expr) -> bool:
     return len(sides[0]) >= 2 and sides[0] == sides[1]
 
 
+def _unknown(check: Check) -> bool:
+    """Is a limit no number?"""
+    return number(check.expected, float("nan")) != number(check.expected, float("nan"))
+
+
 def _root(subject: Expr) -> str:
     """The object that a subject asks: `cart` of `cart.total()`."""
     while subject.op in ("call", "attr", "index", "await") and subject.args:
@@ -396,44 +398,6 @@ def _contained(part: Expr, whole: Expr) -> bool:
 def _looser_pattern(one: str, two: str) -> bool:
     plain = re.sub(r"[\W_]+", "", two)
     return len(two) < len(one) and (two.strip("^$.*") in one or plain in re.sub(r"[\W_]+", "", one))
-
-
-def _bounds(old: Check, new: Check) -> Loss | None:
-    upper = {"lt", "le"}
-    if (old.relation in upper) != (new.relation in upper):
-        return Loss("assertion-inverted", "review", f"{short(old.raw)} is bounded from the other side")
-    if old.expected is None or new.expected is None:
-        return None
-    a, b = number(old.expected, float("nan")), number(new.expected, float("nan"))
-    if a != a or b != b:
-        if canon(old.expected) != canon(new.expected):
-            return Loss(
-                "limit-changed", "review", f"the limit {short(old.expected)} became {short(new.expected)}"
-            )
-        return (
-            Loss("limit-loosened", "block", f"{short(old.raw)} may now also be {short(new.expected)}")
-            if _strict(old) and not _strict(new)
-            else _inputs(old, new)
-        )
-    looser = b > a if old.relation in upper else b < a
-    whole = float(a).is_integer() and float(b).is_integer()
-    if a == b and _strict(old) and not _strict(new):
-        looser = True
-    if whole and _strict(old) != _strict(new) and a != b:  # n > 2 is n >= 3
-        step = 1.0 if old.relation in upper else -1.0
-        looser = (b - (step if _strict(new) else 0)) * step > (a - (step if _strict(old) else 0)) * step
-    if not looser:
-        return None
-    soft = _TIME.search(old.raw.text) or _TIME.search(old.subject.text)
-    return Loss(
-        "limit-loosened",
-        "review" if soft else "block",
-        f"the limit of {short(old.raw)} went from {a:g} to {b:g}",
-    )
-
-
-def _strict(check: Check) -> bool:
-    return check.relation in ("lt", "gt")
 
 
 def _inputs(old: Check, new: Check) -> Loss | None:
