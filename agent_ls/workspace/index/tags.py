@@ -69,7 +69,7 @@ def tags(language: str, source: bytes, *, tree: Tree | None = None, references: 
     from agent_ls.workspace.index.records import Definition, FileTags, Import
 
     root = (parse_bytes(language, source) if tree is None else tree).root_node
-    queries = tag_queries(language)
+    queries = tag_queries(language, references)
     read = python_definitions(source) if language == "python" else None
     broken = root.has_error
     if read is not None:
@@ -105,7 +105,7 @@ def definitions_and_imports(
     root = _without_bodies(language, source)
     if root is None or (root.has_error and language not in _ALWAYS_WITHOUT):
         root = parse_bytes(language, source).root_node
-    definitions, imports, _ = _collect(language, tag_queries(language), root, source)
+    definitions, imports, _ = _collect(language, tag_queries(language, False), root, source)
     return definitions, imports, root.has_error
 
 
