@@ -133,7 +133,6 @@ SCRIPTS: dict[str, Script] = {
                 ],
             ),
             WEAKER_TOO,
-            DONE,
         ),
         "blocked",
         "guard",
