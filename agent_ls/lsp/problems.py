@@ -43,6 +43,22 @@ class Problem:
     stale: bool = False
 
 
+EXPLANATIONS = {
+    "AG101": "The suite catches less than it did: an outcome that failed it passes now. A check is gone,"
+    " weaker, unreachable or swallowed, or tests are skipped or no longer collected. Put the check back, or"
+    " say in the change why it is not needed.",
+    "AG102": "Whether the tests were weakened can't be told without knowing the intent: an expected value, an"
+    " input or recorded data changed. A person has to look.",
+    "AG103": "The tests changed here, and nothing is lost.",
+    "AG201": "A test fails. The related places lead up the stack; the code action makes it pass.",
+    "AG202": "A test could not run: its setup, its imports or its tear-down failed.",
+    "AG301": "The change touches what it may not touch: the tests' settings, CI, or a rule of agent-ls.",
+    "AG302": "The change touches something that rules are about; a person has to look.",
+    "AG303": "The change is near something that rules are about.",
+}
+"""What each code means, for a person."""
+
+
 class Problems:
     """All problems known. Used in the event loop only."""
 

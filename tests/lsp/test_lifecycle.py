@@ -162,6 +162,17 @@ def test_unsaved_text_is_what_counts(root: Path) -> None:
         assert [it["name"] for it in c.call(SYMBOLS, of(uri))] == ["alpha", "Beta"]
 
 
+def test_virtual_texts_are_announced_where_they_can_be(root: Path) -> None:
+    content = {"workspace": {"textDocumentContent": {"dynamicRegistration": True}}}
+    with client() as c:
+        c.initialize(root, capabilities=content)
+        asked = c.wait("client/registerCapability")["params"]["registrations"]
+        assert [it["registerOptions"] for it in asked] == [{"schemes": ["agent-ls"]}]
+        text = c.call("workspace/textDocumentContent", {"uri": "agent-ls:/explain/AG101"})["text"]
+        assert "catches less" in text
+        assert c.call("workspace/textDocumentContent", {"uri": "agent-ls:/run-0/x"})["code"] == -32602
+
+
 def test_folders_come_and_go(root: Path, tmp_path: Path) -> None:
     second = tmp_path / "second"
     second.mkdir()
@@ -247,7 +258,25 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize(("rest", "said"), [(LEAK, "0"), (CANCEL, "began cancelled")])
+BUSY = """\
+    import time
+    for _ in range(20):
+        server.spawn(server.work(time.sleep, 3))
+    await asyncio.sleep(0.1)
+    answers = []
+    server.connected(type('W', (), {'write': lambda self, body: answers.append(json.loads(body))})())
+    send(id=2, method='textDocument/hover', params={
+        'textDocument': {'uri': 'file:///x'}, 'position': {'line': 0, 'character': 0}})
+    send(method='$/cancelRequest', params={'id': 99})
+    await asyncio.sleep(0.1)
+    print(answers[0]['id'], flush=True)
+    import os
+    os._exit(0)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(("rest", "said"), [(LEAK, "0"), (CANCEL, "began cancelled"), (BUSY, "2")])
 def test_handlers_end_and_are_forgotten(rest: str, said: str) -> None:
     done = subprocess.run([sys.executable, "-c", INSIDE + rest], capture_output=True, text=True)
     assert done.stdout.strip() == said, done.stderr

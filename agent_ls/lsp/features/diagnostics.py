@@ -9,6 +9,7 @@ from typing import Any
 from lsprotocol import types
 
 from agent_ls.lsp.documents import Document, path_of, uri_of
+from agent_ls.lsp.features.previews import described
 from agent_ls.lsp.positions import Lines
 from agent_ls.lsp.problems import Problem, Problems, of_finding, of_test
 from agent_ls.lsp.runs import Run
@@ -91,6 +92,7 @@ class Diagnostics:
             message=problem.message + suffix,
             severity=severity,
             code=problem.code,
+            code_description=described(self._server, problem.code),
             source="agent-ls",
             related_information=related or None,
             data={**(problem.data or {}), "stale": problem.stale},

@@ -9,10 +9,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
 from agent_ls.errors import UsageError
 from agent_ls.lsp.documents import uri_of
 from agent_ls.lsp.features.streaming import Streams
+from agent_ls.lsp.problems import EXPLANATIONS
 from agent_ls.lsp.protocol import answer
 from agent_ls.lsp.runs import Run
 from agent_ls.lsp.server import Server
@@ -27,7 +29,12 @@ def register(server: Server, streams: Streams) -> None:
     def content(ls: Server, params: types.TextDocumentContentParams) -> types.TextDocumentContentResult:
         parts = urlsplit(params.uri)
         id, _, name = unquote(parts.path).strip("/").partition("/")
-        return types.TextDocumentContentResult(text(streams.runs.get(id), name))
+        if id == "explain":
+            return types.TextDocumentContentResult(f"# {name}\n\n{EXPLANATIONS.get(name, 'Unknown.')}\n")
+        try:
+            return types.TextDocumentContentResult(text(streams.runs.get(id), name))
+        except UsageError as error:
+            raise JsonRpcInvalidParams(f"{error.message}. {error.remedy}") from error
 
 
 def text(run: Run, name: str) -> str:
@@ -38,6 +45,11 @@ def text(run: Run, name: str) -> str:
     if name == "summary.md":
         return f"# {run.title}\n\n{report.get('summary') or run.teller.line}\n"
     raise UsageError(f"there is no text {name!r} of a run", f"There are {', '.join(NAMES)}.")
+
+
+def described(server: Server, code: str) -> types.CodeDescription | None:
+    """Where a diagnostic's code is explained, for a client that can open it."""
+    return types.CodeDescription(f"{SCHEME}:/explain/{code}") if can_preview(server) else None
 
 
 def can_preview(server: Server) -> bool:
