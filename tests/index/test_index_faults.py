@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +17,13 @@ from pathlib import Path
 import pytest
 from store_kit import everything, fresh, function, git, make_repo, write
 
+from agent_ls.cancel import CancelToken
+from agent_ls.errors import Cancelled
 from agent_ls.workspace.index import scan
+from agent_ls.workspace.index.cold import locked
 from agent_ls.workspace.index.hashing import is_settled
 from agent_ls.workspace.index.index import open_index
+from agent_ls.workspace.index.location import Location, fingerprint, index_folder
 from agent_ls.workspace.index.records import Skipped
 
 FILES = {f"m{n}.py": function(f"f{n}", f"f{n + 1}") for n in range(12)}
@@ -160,6 +167,71 @@ def test_two_processes_write_at_once(repo: Path, cache: Path) -> None:
         for name in ("one", "two"):
             (found,) = index.view().outline(f"w{name}.py")
             assert found.name == f"turn{turns - 1}"
+        assert everything(index) == fresh(repo)
+
+
+def test_another_process_keeps_the_database(repo: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers read, and who would write goes on in memory until the database is free again."""
+    monkeypatch.setattr("agent_ls.workspace.index.store._BUSY_MS", 50)
+    with open_index(repo, cache_dir=cache) as index:
+        index.refresh()
+        other = sqlite3.connect(index.database, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("UPDATE tree SET seen = 1")
+        assert everything(index) == fresh(repo)
+        assert index.note is None
+        write(repo, {"m1.py": function("later")})
+        for refresh in (lambda: index.refresh(["m1.py"]), index.refresh):
+            refresh()
+            assert [found.path for found in index.view().definitions("later")] == ["m1.py"]
+            assert index.note is not None
+            assert "in use by another process" in index.note
+        with open_index(repo, cache_dir=cache) as second:
+            assert everything(second) == fresh(repo)
+        other.execute("ROLLBACK")
+        write(repo, {"m2.py": function("last")})
+        monkeypatch.setattr("agent_ls.workspace.index.connection._BUSY_PAUSE_S", 0.0)
+        index.refresh()
+        assert index.note is None
+        assert everything(index) == fresh(repo)
+        assert index.database.is_file()
+    other.close()
+    with open_index(repo, cache_dir=cache) as index:
+        assert everything(index) == fresh(repo)
+
+
+def test_another_process_never_ends_making_it(
+    repo: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_ls.workspace.index.cold.LONGEST_BUILD_S", 0.3)
+    location = Location(index_folder(cache), repo, fingerprint())
+    with locked(location), open_index(repo, cache_dir=cache) as index:
+        assert everything(index) == fresh(repo)
+        assert index.note is not None
+        assert "another process" in index.note
+    cancel = CancelToken()
+    monkeypatch.setattr("agent_ls.workspace.index.cold.LONGEST_BUILD_S", 60.0)
+    threading.Timer(0.2, cancel.cancel).start()
+    with (
+        locked(location),
+        open_index(repo, cache_dir=cache, cancel=cancel) as index,
+        pytest.raises(Cancelled),
+    ):
+        index.refresh()
+
+
+def test_the_cache_is_removed_while_it_is_open(repo: Path, cache: Path) -> None:
+    with open_index(repo, cache_dir=cache) as index:
+        index.refresh()
+        shutil.rmtree(cache)
+        assert everything(index) == fresh(repo)
+        write(repo, {"m1.py": function("later"), "new.py": function("new")})
+        index.refresh()
+        assert everything(index) == fresh(repo)
+        with open_index(repo, cache_dir=cache) as other:
+            assert everything(other) == fresh(repo)
+        write(repo, {"m3.py": function("last")})
+        index.refresh()
         assert everything(index) == fresh(repo)
 
 

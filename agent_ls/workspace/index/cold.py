@@ -25,6 +25,11 @@ _EARLY_INDEX_BYTES = 60_000
 """A git index of this size promises enough to parse that workers are started before the files are listed."""
 
 
+LONGEST_BUILD_S = 120.0
+"""So long another process may take to make the database before this one goes on without."""
+_PAUSE_S = 0.02
+
+
 class Built(NamedTuple):
     """A finished database, what the listing left out, and what was done."""
 
@@ -50,9 +55,9 @@ def started_early(root: Path, cancel: CancelToken | None) -> WorkerPool | None:
 
 
 @contextlib.contextmanager
-def locked(location: Location) -> Iterator[None]:
+def locked(location: Location, cancel: CancelToken | None = None) -> Iterator[None]:
     """Only one process makes a database of a repository at a time. Raises OSError when the folder can't be
-    written."""
+    written, or the other process takes too long (it may have been stopped); Cancelled."""
     location.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         import fcntl
@@ -60,7 +65,20 @@ def locked(location: Location) -> Iterator[None]:
         yield
         return
     with location.lock.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        until = time.monotonic() + LONGEST_BUILD_S
+        while True:
+            # Tried again and again, since a wait in the system call could not be cancelled.
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise OSError(
+                        f"another process has been making the index for {LONGEST_BUILD_S:g} s"
+                    ) from None
+            if cancel is not None:
+                cancel.raise_if_cancelled()
+            time.sleep(_PAUSE_S)
         yield
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from agent_ls.workspace.index.state import State
-from agent_ls.workspace.index.store import DAMAGE, Entry, Store, Unusable, is_damage, is_no_room
+from agent_ls.workspace.index.store import DAMAGE, Entry, Store, Unusable, is_busy, is_damage, is_no_room
 
 if TYPE_CHECKING:
     from agent_ls.workspace.index.location import Location
     from agent_ls.workspace.index.lookup import Lookup
 
 _T = TypeVar("_T")
+_BUSY = "the index is in use by another process, so this one keeps what is new in memory"
+_BUSY_PAUSE_S = 20.0
+"""After so long it is tried again."""
 _ODD = (TypeError, ValueError, IndexError, KeyError, OverflowError)
 
 
@@ -37,6 +41,7 @@ class Connection:
         self._algorithm = "sha1"
         self._state = State(0, {}, {}, {})
         self._closed = False
+        self._borrowed_at: float | None = None
 
     def _begin(self) -> None:
         if self._location is None:
@@ -62,6 +67,9 @@ class Connection:
                     self._renew()
                 elif is_no_room(error) and self.note is None and self._location is not None:
                     self._in_memory(_reason(error))
+                elif is_busy(error) and self.note is None and self._location is not None:
+                    self._in_memory(_BUSY)
+                    self._borrowed_at = time.monotonic()
                 else:
                     raise
         return action()
@@ -90,7 +98,21 @@ class Connection:
             if isinstance(error, _ODD) and not damaged:
                 raise
             if not damaged:
-                self._in_memory(_reason(error))
+                self._in_memory(_BUSY if is_busy(error) else _reason(error))
+                self._borrowed_at = time.monotonic() if is_busy(error) else None
+
+    def _return(self) -> None:
+        """Take the database again that another process had kept, if that is long enough ago."""
+        if self._borrowed_at is None or time.monotonic() - self._borrowed_at < _BUSY_PAUSE_S:
+            return
+        self._borrowed_at = self.note = None
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+        self._lookup = None
+        self._tree, self._generation = 0, -1
+        self._publish_entries({})
+        self._open()
 
     def _adopt(self) -> None:
         """Read what a newly opened store says of the tree."""

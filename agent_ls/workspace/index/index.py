@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -17,7 +18,7 @@ from agent_ls.workspace.index.connection import Connection
 from agent_ls.workspace.index.listings import Listings
 from agent_ls.workspace.index.location import Location, fingerprint, index_folder
 from agent_ls.workspace.index.state import Overlay, State
-from agent_ls.workspace.index.store import DAMAGE, Entry, Store, Unusable
+from agent_ls.workspace.index.store import DAMAGE, Entry, Store, Unusable, is_busy
 from agent_ls.workspace.index.update import Updater, examine, without_unstorable
 
 if TYPE_CHECKING:
@@ -121,6 +122,9 @@ class Index(Connection):
         (files or folders; new and deleted ones too). Raises Cancelled."""
         paths = None if changed is None else {path.strip("/") for path in changed}
         with self._lock:
+            if paths is None and self._borrowed_at is not None:
+                self._listings.forget()
+                self._return()
             if paths is None or not self._refreshed or any(_is_rule(path) for path in paths):
                 paths = None
             done = self._guarded(lambda: self._refresh(paths))
@@ -300,7 +304,11 @@ class Index(Connection):
         ):
             return
         if large or (store.path is None and maintain.is_due(store)):
-            maintain.tidy(store, self._tree)
+            try:
+                maintain.tidy(store, self._tree)
+            except sqlite3.OperationalError as error:
+                if not is_busy(error):
+                    raise
             assert self._lookup is not None
             self._lookup.changed()
         elif store.path is not None and maintain.is_due(store):
@@ -340,7 +348,7 @@ class Index(Connection):
         self._listings.forget()
         pool = started_early(self.root, self._cancel)
         try:
-            with locked(location):
+            with locked(location, self._cancel):
                 self._open()
                 if self._store is not None:
                     return None

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_ls.workspace.index import scan
+from agent_ls.workspace.index.store import is_busy
 
 if TYPE_CHECKING:
     from agent_ls.cancel import CancelToken
@@ -66,8 +68,12 @@ class Listings:
         self._remembered, self._paths = found, ()
         if found is not None:
             data = found.pack()
-            with store.writing():
-                store.put_listing(tree, data)
+            try:
+                with store.writing():
+                    store.put_listing(tree, data)
+            except sqlite3.OperationalError as error:
+                if not is_busy(error):  # the next start has to ask git, that is all
+                    raise
 
     def forget(self) -> None:
         """The database is another one."""

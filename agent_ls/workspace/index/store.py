@@ -413,6 +413,13 @@ def is_damage(error: BaseException) -> bool:
     return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
 
 
+def is_busy(error: BaseException) -> bool:
+    """Does the error say that another process has kept the database for too long?"""
+    return isinstance(error, sqlite3.OperationalError) and any(
+        sign in str(error) for sign in ("is locked", "is busy", "locking protocol")
+    )
+
+
 def is_no_room(error: BaseException) -> bool:
     """Does the error say that nothing more can be written where the database lies?"""
     if isinstance(error, OSError):
