@@ -28,7 +28,10 @@ def launch(runner: TestRunner, folder: Path, more: Message, cancel: CancelToken)
         "args": _options(plan.argv[position + 2 :], view.worktree) if plan.kind == "pytest" else [],
         **more,
     }
-    env = _environment(runner, seen)
+    env = _environment(runner)
+    if not f"{root}{seen}".isascii():
+        # Under a locale without such characters Python could not name its own files.
+        env["PYTHONUTF8"] = "1"
     interpreter = plan.argv[:position]
 
     def start(arguments: list[str]) -> Process:
@@ -37,7 +40,7 @@ def launch(runner: TestRunner, folder: Path, more: Message, cancel: CancelToken)
     return ForkServer(start, folder, seen, config)
 
 
-def _environment(runner: TestRunner, seen: str) -> dict[str, str]:
+def _environment(runner: TestRunner) -> dict[str, str]:
     env = scrubbed_env(runner.settings.pass_env)
     env.pop("VIRTUAL_ENV", None)
     env.update(runner.plan.env)
@@ -49,7 +52,8 @@ def _environment(runner: TestRunner, seen: str) -> dict[str, str]:
     search += [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if search:
         env["PYTHONPATH"] = os.pathsep.join(search)
-    env.update(PYTHONDONTWRITEBYTECODE="1", PYTHONPYCACHEPREFIX=f"{seen}/pycache", NO_COLOR="1")
+    # Nothing is written, so no stale bytecode can be there; that of installed packages is used.
+    env.update(PYTHONDONTWRITEBYTECODE="1", NO_COLOR="1")
     return env
 
 

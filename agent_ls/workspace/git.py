@@ -106,7 +106,10 @@ def _run(
         done = run_helper([*argv, *args], cwd=cwd, env=_environment(env), input=input, cancel=cancel)
     except FileNotFoundError as error:
         if not cwd.is_dir():
-            raise GitError(f"the directory {cwd} is gone") from error
+            raise GitError(
+                f"the directory {cwd} is gone",
+                "Where it went, `git worktree list` shows our record; `git worktree remove -ff` ends it.",
+            ) from error
         raise UsageError("the git program was not found", "Install git and put it on PATH.") from error
     return GitResult(
         decode(done.stdout), done.stderr.decode("utf-8", "replace"), done.returncode, done.stdout

@@ -108,6 +108,10 @@ def test_values_of_a_repository_file(repo: Path, toml: str, key: str, expected: 
         ("max_steps", "unlimited", None),
         ("test_command", "tox -e py", ("tox", "-e", "py")),
         ("sandbox", "off", "off"),
+        ("sandbox", "landlock", "landlock"),
+        ("test_memory_mb", "512", 512),
+        ("test_processes", "100", 100),
+        ("test_cpu_s", "none", None),
         ("api_key", "k", "k"),
         ("base_url", "http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1"),
     ],
@@ -154,6 +158,8 @@ def test_values_of_the_environment(
         ("pass_env = []", ["pass_env", "not allowed"]),
         ("sandbox = 'off'", ["sandbox = 'off'", "not allowed"]),
         ("network = true", ["network = true", "not allowed"]),
+        ("test_disk_mb = 9000", ["test_disk_mb = 9000", "not allowed"]),
+        ("test_processes = 5000", ["test_processes = 5000", "not allowed"]),
     ],
 )
 @pytest.mark.parametrize("where", ["own", "pyproject"])
@@ -179,6 +185,7 @@ def test_the_users_file_may_say_it_all(repo: Path, tmp_path: Path) -> None:
         "sandbox = 'off'",
         "pass_env = ['A']",
         "network = true",
+        "test_disk_mb = 9000",
     ]
     write(tmp_path / "user" / "config.toml", "\n".join(lines))
     settings = load(repo, {}).settings

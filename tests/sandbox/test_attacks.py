@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -311,9 +312,10 @@ NOT_UNDER_LANDLOCK = {
 @pytest.mark.parametrize("mode", MODES)
 def test_an_honest_suite_passes_inside_as_outside(place: Place, mode: str) -> None:
     files = suite("honest")
+    copy = shutil.copytree(DATA / "honest", place.base / "outside")
     outside = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir"]
-        + [str(DATA / "honest")] * 2,
+        + [str(copy)] * 2,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"},

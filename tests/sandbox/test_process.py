@@ -281,3 +281,20 @@ def test_no_zombies_or_descriptors_pile_up(tmp_path: Path) -> None:
 
 def _zombies() -> set[int]:
     return {p.pid for p in psutil.Process().children() if p.status() == psutil.STATUS_ZOMBIE}
+
+
+def test_ignored_and_blocked_signals_are_not_inherited(tmp_path: Path) -> None:
+    """As a shell's background job or under nohup we start with signals ignored."""
+    show = (
+        "import signal; print(*(signal.getsignal(n) == signal.SIG_DFL for n in (1, 3, 10)),"
+        " signal.pthread_sigmask(0, []))"
+    )
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (1, 3, 10)}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+    try:
+        result = run([*PY, show], cwd=tmp_path, env=ENV, timeout=30)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert result.output == "True True True set()\n"
