@@ -19,6 +19,8 @@ from agent_ls.agent.progress import (
     replay,
 )
 from agent_ls.agent.stops import HandOver
+from agent_ls.config import load
+from agent_ls.errors import UsageError
 from agent_ls.events import read_events
 from agent_ls.settings import Limits
 from agent_ls.testing.results import Frame, Outcome, TestResult
@@ -135,3 +137,29 @@ def test_signature_ignores_chance_and_keeps_the_error() -> None:
         "<A object at 0x7f99ff00aa11> is wrong"
     )
     assert failing("assert 1 == 2") != failing("assert 'x' in y")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("max_same_failures", "1", "at least 2"),
+        ("max_growth", "0", "at least 1"),
+        ("max_idle_edits", "0", "at least 1"),
+        ("max_returns", "0", "at least 1"),
+        ("max_alternations", "1", "at least 2"),
+        ("max_repeats", "1", "at least 2"),
+        ("max_repeats", "often", "whole number"),
+        ("guard_timeout", "-1", "at least 0"),
+        ("max_growth", "none", ""),
+        ("max_same_failures", "5", ""),
+        ("guard_timeout", "0", ""),
+    ],
+)
+def test_every_threshold_is_a_setting(key: str, value: str, problem: str) -> None:
+    if problem:
+        with pytest.raises(UsageError, match=f"{key} must be .*{problem}"):
+            load(None, {key: value})
+        return
+    settings = load(None, {key: value}).settings
+    found = getattr(settings.limits, key, None) if hasattr(settings.limits, key) else getattr(settings, key)
+    assert found == (None if value == "none" else float(value))

@@ -222,6 +222,15 @@ SCRIPTS: dict[str, Script] = {
         settings=EDIT,
         shows=["rests on edited tests: tests/test_cart.py::test_discount."],
     ),
+    "tidies-the-tests": Script(
+        (replace("def test_plain():", "def test_sum_of_prices():", TESTS), DONE),
+        "fixed",
+        files=SOUND,
+        task=Task("Rename the tests of the cart so that they say what they check"),
+        settings=evolve(ADD, guard_timeout=600.0),
+        kinds=["behaviour"],
+        shows=["found as strong as they were: `tests/test_cart.py::test_"],
+    ),
     "answers-the-tests-alone": Script(
         (
             replace(
