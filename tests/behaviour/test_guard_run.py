@@ -166,6 +166,71 @@ def test_any_command_is_judged_as_a_whole(
     assert whats == {"mutants", "single tests"}
 
 
+REPORT = """\
+import sys
+sys.path[:0] = ["tests", "."]
+import check
+cases = []
+for name, test in sorted(vars(check).items()):
+    if name.startswith("test"):
+        failure = "" if test() else "<failure message='no'/>"
+        cases.append(f"<testcase classname='check' name='{name}'>{failure}</testcase>")
+with open(sys.argv[1], "w") as file:
+    file.write(f"<testsuite tests='{len(cases)}'>{''.join(cases)}</testsuite>")
+sys.exit(any("failure" in case for case in cases))
+"""
+
+
+def test_a_command_that_reports_its_tests_is_judged_by_them(tmp_path: Path) -> None:
+    body = "import shop\n\ndef test_one():\n    return True\n\ndef test_two():\n    return shop.two() == {}\n"
+    files = {"run.py": REPORT}
+    trees = write(
+        tmp_path,
+        {**files, "shop.py": "def two(): return 2\n", "tests/check.py": body.format(2)},
+        {**files, "shop.py": "def two(): return 3\n", "tests/check.py": body.format(3)},
+    )
+    said = run(trees, Settings(test_command=(sys.executable, "run.py", "{junit}")))
+    (finding,) = said.findings
+    assert (finding.kind, finding.severity) == ("test-retuned", "review")
+    assert "test_two" in finding.tests[0]
+    assert {note.what for note in said.not_checked} == {"mutants"}
+
+
+CASE = """\
+import unittest
+from shop import total
+
+class ShopTest(unittest.TestCase):
+    def test_total(self):
+        self.assert{}(total([1, 2]), {})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("after", "equal"), [(("In", "range(9)"), False), (("Equals", "3"), True), (("LessEqual", "3"), False)]
+)
+def test_unittest_is_run_as_it_is(after: tuple[str, str], equal: bool, tmp_path: Path) -> None:
+    """Without pytest; an equal form (an alias that this class defines) counts as equal."""
+    files = {"shop.py": SHOP, "tests/__init__.py": ""}
+    alias = "\n    def assertEquals(self, one, two):\n        self.assertEqual(one, two)\n"
+    trees = write(
+        tmp_path,
+        {**files, "tests/test_shop.py": CASE.format("Equal", "3") + alias},
+        {**files, "tests/test_shop.py": CASE.format(*after) + alias},
+    )
+    said = run(trees, Settings(test_command=(sys.executable, "-m", "unittest")))
+    assert said.layer == "checked", said.not_checked
+    label = "tests/test_shop.py::ShopTest::test_total"
+    if equal:
+        assert said.equal == {label}
+        assert said.findings == ()
+    else:
+        assert [finding.kind for finding in said.findings] == ["mutant-survives"]
+        assert said.findings[0].tests == (label,)
+        assert said.equal == frozenset()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_an_interrupt_leaves_nothing_behind(repository: Path, tmp_path: Path) -> None:
