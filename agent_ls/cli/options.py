@@ -128,8 +128,10 @@ class Context:
     def tree(self) -> Path:
         """The root of the repository around `repo`; a folder outside any repository stands for itself. For
         commands that only read. Raises UsageError."""
-        from agent_ls.workspace.index.scan import git_output
+        from agent_ls.workspace.index.scan import git_output, plain_root
 
+        if (root := plain_root(self.repo)) is not None:
+            return root
         if self.repo.is_dir() and git_output(self.repo, "rev-parse", "--git-dir") is None:
             return self.repo
         return self.repository().root

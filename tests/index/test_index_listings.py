@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from store_kit import everything, fresh, function, git, make_repo, write
 
-from agent_ls.workspace.index import scan
+from agent_ls.workspace.index import roles, scan
 from agent_ls.workspace.index.index import Index, open_index
 
 FILES = {
@@ -182,3 +182,43 @@ def test_a_checkout_that_ends_while_git_is_asked(tmp_path: Path, monkeypatch: py
         assert ended
         assert len(index.view().definitions("newer")) == 400
         assert everything(index) == fresh(root)
+
+
+VENDORED = (
+    "vendor vendored _vendor node_modules third_party third-party 3rdparty 3rd_party bower_components"
+    " site-packages jspm_packages .venv venv .yarn Pods Carthage Godeps"
+)
+GENERATED = (
+    "x_pb2.py x_pb2_grpc.pyi x.pb.go x.g.dart x.freezed.dart x_generated.h X.Designer.cs X.g.cs"
+    " package-lock.json npm-shrinkwrap.json yarn.lock go.sum bun.lockb uv.lock"
+)
+
+
+@pytest.mark.parametrize(
+    ("role", "paths"),
+    [
+        ("vendored", [f"a/{folder}/x.py" for folder in VENDORED.split()]),
+        ("minified", ["a/x.min.js", "a/x-MIN.css", "x.bundle.js"]),
+        ("generated", [f"a/{name}" for name in GENERATED.split()]),
+        ("source", ["vendor.py", "party.py", "block.py", "a/bundle.py", "sum.py", "a.py"]),
+    ],
+)
+def test_the_role_of_a_name(role: str, paths: list[str]) -> None:
+    assert {path: roles.role_of(path, False, False) for path in paths} == dict.fromkeys(paths, role)
+
+
+def test_a_plain_root_is_what_git_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make_repo(tmp_path / "repository", {"a/b.py": "x = 1\n"})
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "link").symlink_to(root)
+    assert scan.plain_root(root) == root.resolve()
+    assert scan.plain_root(tmp_path / "link") == root.resolve()
+    assert scan.plain_root(root / "a") is None
+    assert scan.plain_root(tmp_path) is None
+    monkeypatch.setenv("GIT_DIR", str(tmp_path))
+    assert scan.plain_root(root) is None
+    monkeypatch.delenv("GIT_DIR")
+    with (root / ".git/config").open("a") as file:
+        file.write("[core]\n\tworktree = ../elsewhere\n")
+    assert scan.plain_root(root) is None

@@ -45,8 +45,8 @@ def index(rebuild: bool, **given: Any) -> int:
             done = opened.rebuild() if rebuild else opened.refresh()
         seconds = time.perf_counter() - started
         view = opened.view()
-        skipped = view.skipped()
         if context.as_json:
+            skipped = view.skipped()
             languages = Counter(file.language or "text" for file in view.files())
             document = {
                 "schema": 1,
@@ -94,34 +94,34 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def _show(view: View, seconds: float, database: str, verbose: bool) -> None:
-    from rich.table import Table
-    from rich.text import Text
+    from agent_ls.cli.output import named, visible
 
-    from agent_ls.cli.output import console, named, visible
-
-    out = console(sys.stdout)
     files = view.files()
-    table = Table(box=None, pad_edge=False)
-    table.add_column("language")
-    table.add_column("files", justify="right")
-    table.add_column("kB", justify="right")
-    counts = Counter(file.language or "text" for file in files)
-    for language, count in counts.most_common():
-        size = sum(file.size for file in files if (file.language or "text") == language)
-        table.add_row(language, f"{count:,}", f"{size / 1000:,.0f}")
-    out.print(f"{len(files):,} files in {seconds:.2f} s; database {database}", soft_wrap=True)
-    out.print(table)
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for file in files:
+        language = file.language or "text"
+        counts[language] += 1
+        sizes[language] += file.size
+    # Plain lines, without the console's library, whose start takes longer than all else.
+    lines = [f"{len(files):,} files in {seconds:.2f} s; database {visible(database)}"]
+    rows = [("language", "files", "kB")]
+    rows += [(name, f"{count:,}", f"{sizes[name] / 1000:,.0f}") for name, count in counts.most_common()]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines += [f"{n:<{widths[0]}}  {count:>{widths[1]}}  {kb:>{widths[2]}}" for n, count, kb in rows]
     roles = Counter(file.role for file in files if file.role != "source")
     if roles:
         said = ", ".join(f"{count:,} {role}" for role, count in roles.most_common())
-        out.print(f"not written by hand: {said}")
+        lines.append(f"not written by hand: {said}")
     skipped = view.skipped()
-    if not skipped:
-        return
-    out.print(f"left out or not read fully: {len(skipped):,}")
-    for reason, count in Counter(each.reason for each in skipped).most_common():
-        paths = [each.path for each in skipped if each.reason == reason]
-        shown = paths if verbose else paths[:_SHOWN_PER_REASON]
+    if skipped:
+        lines.append(f"left out or not read fully: {len(skipped):,}")
+    paths: dict[str, list[str]] = {}
+    for each in skipped:
+        paths.setdefault(each.reason, []).append(each.path)
+    for reason, named_paths in sorted(paths.items(), key=lambda item: -len(item[1])):
+        count = len(named_paths)
+        shown = named_paths if verbose else named_paths[:_SHOWN_PER_REASON]
         more = f" and {count - len(shown):,} more" if count > len(shown) else ""
-        line = Text(f"  {visible(reason)}: {count:,} ({', '.join(map(named, shown))}{more})")
-        out.print(line, soft_wrap=True)
+        lines.append(f"  {visible(reason)}: {count:,} ({', '.join(map(named, shown))}{more})")
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -42,6 +42,11 @@ _GENERATED_NAME = re.compile(
     re.IGNORECASE,
 )
 _MINIFIED_NAME = re.compile(r"[.-]min\.(?:js|mjs|cjs|css)$|\.bundle\.js$", re.IGNORECASE)
+_ODD = (
+    "vendor", "node_modules", "part", "bower", "package", "venv", "yarn", "pods", "carthage", "godeps",
+    "min.", "bundle", "_pb2", ".pb.", ".g.", "freezed", "generated", "designer", "lock", "shrinkwrap", ".sum",
+)  # fmt: skip
+"""One of these every name has that an expression for vendored, minified or generated files finds."""
 _MINIFIABLE_NAME = re.compile(r"\.(?:[mc]?[jt]s|[jt]sx|css)$", re.IGNORECASE)
 MAY_BE_MINIFIED = frozenset({"javascript", "typescript", "tsx"})
 """Languages whose files are not parsed when their lines are that long."""
@@ -111,6 +116,13 @@ def has_long_lines(data: bytes) -> bool:
 
 def role_of(path: str, generated: bool, long_lines: bool) -> Role:
     """Who wrote the file, by its name and what its bytes told."""
+    if not generated and not long_lines:
+        folded = path.lower()
+        for part in _ODD:
+            if part in folded:
+                break
+        else:
+            return "source"
     if _VENDORED.search(path):
         return "vendored"
     if _MINIFIED_NAME.search(path) or (long_lines and _MINIFIABLE_NAME.search(path)):

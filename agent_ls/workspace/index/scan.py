@@ -4,7 +4,7 @@ git is asked with everything switched off that would start another program; it w
 """
 
 # Plain strings instead of Path objects, since this runs for every file or at every start.
-# ruff: noqa: PTH113, PTH118
+# ruff: noqa: PTH112, PTH113, PTH116, PTH118, PTH123
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ _OFF = (
     "core.safecrlf=false",
     "submodule.recurse=false",
 )
+_PLACING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_CEILING_DIRECTORIES")
 _TOOL_FOLDERS = frozenset({"node_modules", "__pycache__"})
 _TAG_FILES = ("CACHEDIR.TAG", "pyvenv.cfg")
 _PACKAGES = "a folder of installed packages or caches"
@@ -75,6 +76,29 @@ def git_output(
     if warnings is not None:
         warnings += done.stderr.split(b"\n")
     return done.stdout if done.returncode == 0 else None
+
+
+def plain_root(folder: Path) -> Path | None:
+    """`folder` itself, links resolved, when it is beyond doubt the root of a working tree, which saves asking
+    git; None: ask."""
+    git = f"{folder}/.git"
+    if any(name.startswith(_PLACING) for name in os.environ):
+        return None
+    try:
+        # What git wants of a repository; its settings may put the tree elsewhere.
+        if not (
+            os.path.isfile(f"{git}/HEAD") and os.path.isdir(f"{git}/objects") and os.path.isdir(f"{git}/refs")
+        ):
+            return None
+        with open(f"{git}/config", "rb") as file:
+            settings = file.read(1_000_000).lower()
+        if b"worktree" in settings or b"include" in settings or b"bare = true" in settings:
+            return None
+        if os.stat(folder).st_uid != os.getuid() or os.stat(git).st_uid != os.getuid():
+            return None
+        return Path(os.path.realpath(folder))
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def list_files(root: Path, cancel: CancelToken | None = None) -> Listing:
