@@ -229,6 +229,13 @@ def _implied(check: Check, new: Sequence[Check]) -> bool:
         for whole in _wholes(check.subject, new):
             if (item in {canon(part) for part in whole.args}) == (check.relation == "contains"):
                 return True
+    wanted = check.expected.value if check.expected is not None else None
+    if isinstance(wanted, str) and wanted and check.relation in ("contains", "equal"):
+        own = canon(check.subject)
+        if any(
+            n.rank and n.relation == "raises" and wanted in n.message and canon(n.subject) in own for n in new
+        ):
+            return True
     if "exception(" in check.subject.text and check.expected is not None:
         return any(n.rank and n.relation == "raises" and check.expected.text in n.message for n in new)
     if check.relation in ("called-n", "called-with", "called", "called-any") and _recorded(check, new):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from agent_ls.guard.mocking import mocks_in
 from agent_ls.guard.model import File, Helpers, Marker, Test, make_test
+from agent_ls.guard.places import elsewhere
 from agent_ls.guard.syntax import Expr, Stmt, substitute
 from agent_ls.guard.tables import bind, row_bindings, rows_of
 
@@ -42,7 +43,8 @@ def _scope(
 ) -> None:
     for stmt in stmts:
         if stmt.kind == "if" and stmt.body and all(inner.kind in ("stop", "return") for inner in stmt.body):
-            markers = [*markers, Marker("skip-if", f"not where {stmt.exprs[0].text}", stmt.line)]
+            kind = "condition" if elsewhere(stmt.exprs[0].text) else "skip-if"
+            markers = [*markers, Marker(kind, f"not where {stmt.exprs[0].text}", stmt.line)]
         elif stmt.kind == "expr":
             for expr in stmt.exprs:
                 _call(file, helpers, expr, groups, markers, env, seen, stmt)

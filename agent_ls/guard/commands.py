@@ -107,7 +107,7 @@ def _run_line(plain: str) -> bool:
 def narrowing(old: str, new: str) -> list[tuple[str, str, str]]:
     """(kind, severity, message) of what `new` leaves out or hides that `old`, the same command, did not."""
     found: list[tuple[str, str, str]] = []
-    old, new = (re.sub(r"['\"\]]*,?\s*$", "", line.strip()) for line in (old, new))
+    old, new = _unquoted(old), _unquoted(new)
     for pattern, what in _HIDING:
         if re.search(pattern, new) and not re.search(pattern, old):
             if what.startswith("a pipe") and "pipefail" in new:
@@ -145,6 +145,18 @@ def narrowing(old: str, new: str) -> list[tuple[str, str, str]]:
 
 _WITH_VALUE = {"-p", "--package", "--features", "--test", "--target", "--manifest-path", "-j", "--jobs", "-Z",
                "--profile", "--exclude", "--bin", "--example", "-F", "--color", "--config"}  # fmt: skip
+
+
+def _unquoted(line: str) -> str:
+    """A line without the quote that ends it, where that one belongs to a table of scripts."""
+    found = re.sub(r"[\]},\s]+$", "", line.strip())
+    if (
+        found[-1:] in ("'", '"')
+        and found.count(found[-1]) % 2 == 0
+        and re.match(r"""["']?[\w:.-]+["']?\s*:""", found)
+    ):
+        return found[:-1]
+    return found
 
 
 def _positional(line: str) -> set[str]:

@@ -48,6 +48,7 @@ _NAMES = {
     "tests",
     "test_name_pattern",
 }
+_SCRIPTED = (".js", ".ts", ".mjs", ".cjs", ".mts", ".cts", ".json", ".xml", ".mocharc")
 _RAISED = {
     "rerunfailingtestscount",
     "retry",
@@ -168,7 +169,7 @@ def _judge(
         if high is not None and high > (low or 0) and (low is not None or retried):
             kind = "test-retried" if last.startswith(("retr", "rerun")) else "time-limit-raised"
             yield kind, "review", f"{key} went from {low if low is not None else 0:g} to {high:g}"
-    elif last in _NAMES and two and _about_tests(key, path) and not path.endswith((".yml", ".yaml")):
+    elif last in _NAMES and two and _about_tests(key, path) and path.endswith(_SCRIPTED):
         yield "tests-deselected", "block", f"{key} chooses tests by name: {' '.join(two)[:60]}"
     elif last == "skip" and path.endswith("pom.xml") and two and two[-1] == "true":
         yield "test-run-neutered", "block", f"{key} is switched on"

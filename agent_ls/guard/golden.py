@@ -108,7 +108,7 @@ def _written_out(old: World, new: World, data: bytes) -> bool:
         if is_test_path(path) and language_of(path) not in (None, "json"):
             text = new.tree.read(path) or b""
             if text != (old.tree.read(path) if path in old.all_paths else None):
-                have = set(re.findall(r"\w+", text.decode("utf-8", "replace")))
+                have = set(re.findall(r"\w+", text.decode("utf-8", "replace").replace("\\n", " ")))
                 if len(words & have) >= 0.9 * len(words):
                     return True
     return False
@@ -166,7 +166,9 @@ def _self_healing(path: str, before: str, after: str) -> list[Finding]:
         )
         origin = re.search(rf"(?m)^.*\b{re.escape(word)}\s*:?=.*$", after) if word else None
         named = _EXPECTED.search(line) or (origin is not None and _EXPECTED.search(origin.group()))
-        compared = word and re.search(rf"(?:assert|expect|[eE]quals?)\b.*\b{re.escape(word)}\b\.read", after)
+        written = re.search(r"write_(?:text|bytes)\(\s*([a-z]\w*)", line)
+        both = rf"\b{written.group(1)}\b.*\b{re.escape(word)}\.read" if written is not None and word else "$^"
+        compared = re.search(rf"(?:assert|expect|[eE]quals?)\b.*{both}", after)
         if (named or compared) and read and not _ASKED.search(around) and not _LITERAL_ARGUMENT.search(line):
             text = f"the test writes the file that it compares with: {line.strip()[:100]}"
             found.append(

@@ -27,7 +27,7 @@ def raises_itself(body: Iterable[Stmt]) -> bool:
     for stmt in body:
         if stmt.kind == "raise" and stmt.exprs:
             return True
-        if stmt.kind in ("block", "with", "return") and raises_itself(stmt.body):
+        if stmt.kind in ("block", "return") and raises_itself(stmt.body):
             return True
         if stmt.kind in ("expr", "return") and any(
             e.op == "call" and _RAISING_CALLS.match(e.callee) for e in stmt.exprs

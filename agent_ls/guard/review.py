@@ -65,7 +65,13 @@ def review_tests(old: World, new: World, changed: list[str]) -> list[Finding]:
     pool = Pool.of(checks_of(tests_after))
     surplus = Pool.of(checks_of(tests_after), checks_of(kept))
     surplus.weigh(checks_of(tests_before), checks_of(tests_after))
-    uncollected = [unit for file in after.values() for unit in file.units]
+    helpers = {(unit.path, unit.id) for file in before.values() for unit in file.units}
+    uncollected = [
+        unit
+        for file in after.values()
+        for unit in file.units
+        if not unit.set_up and (unit.path, unit.id) not in helpers
+    ]
     for one, two in pairs:
         compared.pair(one, two, surplus, removed)
     for path, file in after.items():

@@ -204,6 +204,9 @@ def folded(expr: Expr) -> Expr:
             return next((pair.args[1] for pair in holder.args if pair.args[0].value == key), expr)
     if expr.op == "call" and len(args) == 2 and args[0].text == "len" and args[1].op in ("list", "tuple"):
         return expr if any(a.op == "spread" for a in args[1].args) else literal(len(args[1].args), expr.line)
+    if expr.op == "call" and args[0].text == "isinstance" and len(args) == 3 and args[1].op == "lit":
+        plain = args[2].text in ("str", "int", "float", "bool", "bytes", "object") or args[2].op != "attr"
+        return expr if plain else literal(False, expr.line)
     if expr.op == "attr":
         inner = args[0]
         found = next(
@@ -218,6 +221,8 @@ def folded(expr: Expr) -> Expr:
         return literal(
             one + two if expr.name == "+" else one - two if expr.name == "-" else one * two, expr.line
         )
+    if expr.op == "cmp" and expr.name in ("is", "is not") and None in (one, two):
+        return literal((one is two) == (expr.name == "is"), expr.line)
     if expr.op == "cmp" and expr.name in ("==", "!="):
         return literal((one == two) == (expr.name == "=="), expr.line)
     if expr.op == "cmp" and numbers and expr.name in _ORDERINGS:

@@ -16,7 +16,7 @@ from agent_ls.guard.checks import Check, raised
 from agent_ls.guard.conditions import demands
 from agent_ls.guard.failing import is_failing, notices, sorted_in_place, unawaited
 from agent_ls.guard.mocking import mocks_in
-from agent_ls.guard.raising import body_of, own_error, raises_itself
+from agent_ls.guard.raising import body_of, demanded_text, own_error, raises_itself
 from agent_ls.guard.recognise import recognise
 from agent_ls.guard.syntax import Expr, Stmt, folded, name, substitute, substitute_stmt
 from agent_ls.guard.tables import bind, rows_of
@@ -235,8 +235,8 @@ class Walk(Calls):
         match = call.keyword("match") or call.keyword("msg")
         if match is None and "Regex" in call.callee and len(args) > 1:
             match = args[1]
-        message = match.text if match is not None else ""
-        if match is not None and re.fullmatch(r"'?(?:\.\*|\.\+|\.)?'?", match.text):
+        message = demanded_text(match.text) if match is not None else ""
+        if message == "''":
             message = ""
         if call.callee.endswith(("warns", "assertWarns", "deprecated_call", "assertLogs")):
             message += " (warning)"
