@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from attrs import field, frozen
 
+from agent_ls.workspace.index._collector import paused
 from agent_ls.workspace.index.pagerank import Incoming, Links, pagerank
 from agent_ls.workspace.index.records import Definition, FileInfo, Found, Import
 from agent_ls.workspace.index.subwords import parts, stem
@@ -152,7 +153,8 @@ def graph_of(view: Indexed) -> Graph:
         known = _graphs.get(source)
     if known is not None and known[0] == view.version:
         return known[1]
-    graph = build(view)
+    with paused():
+        graph = build(view)
     with _lock:
         _graphs[source] = (view.version, graph)
     return graph
