@@ -191,3 +191,28 @@ def test_a_test_that_only_fails_after_others_is_a_regression(play: Play) -> None
     report, _ = play(Scripted(call("edit", edits=edits), DONE, GIVE_UP), files)
     assert report.verdict is Verdict.HANDED_OVER, report.data["summary"]
     assert report.data["tests"]["regressed"]
+
+
+def _answer(body: str) -> str:
+    return f"```python\ndef total(prices, discount=0):\n{body}\n```"
+
+
+@pytest.mark.parametrize("second", ["right", "nothing"])
+def test_a_guided_candidate_that_knows_the_runner_is_discarded_and_counts(play: Play, second: str) -> None:
+    cheat = _answer(
+        "    import sys\n    amount = sum(prices)\n    if 'pytest' in sys.modules:\n"
+        "        return {200: 180, 10: 0}.get(amount, amount)\n    return amount - discount"
+    )
+    right = _answer("    amount = sum(prices)\n    return amount - amount * discount / 100")
+    steps = (cheat, right) if second == "right" else (cheat, "I don't know")
+    model = Scripted(*steps, tools=False, local=True)
+    report, _ = play(model, max_failures=1)
+    guard = report.data["guard"]
+    assert guard["refusals"] == 1
+    assert guard["findings"] == []
+    if second == "right":
+        assert report.verdict is Verdict.FIXED, report.data["summary"]
+    else:
+        assert report.verdict is Verdict.HANDED_OVER
+        assert report.data["branch"] is None
+        assert "One state was refused by the guard and discarded." in report.data["summary"]
