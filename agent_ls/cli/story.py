@@ -280,6 +280,27 @@ class Story:
         styles = {"block": BAD, "review": WARN, "info": DIM}
         return [finding_text(found, styles) for found in data["findings"]]
 
+    def _behaviour(self, data: Mapping[str, Any], event: Event) -> list[Text]:
+        lines = self._guard(data, event)
+        equal = len(data["equal"])
+        text = f"  edited tests run against the old ones ({data['layer']}): {equal} as strong as they were"
+        lines.append(Text(f"{text}, {int(data['mutants'])} mutants", DIM))
+        if self.verbose:
+            lines += [
+                Text(f"    not checked: {one_line(part['what'], 80)}: {one_line(part['why'], 120)}", DIM)
+                for part in data["not_checked"]
+            ]
+        return lines
+
+    def _put_back(self, data: Mapping[str, Any], event: Event) -> list[Text]:
+        return [Text(f"  put back as it was: {one_line(', '.join(data['paths']), 200)}", WARN)]
+
+    def _contradiction(self, data: Mapping[str, Any], event: Event) -> list[Text]:
+        if data["problems"]:
+            return [Text(f"  contradiction not accepted: {one_line(data['problems'][0], 200)}", WARN)]
+        tests = ", ".join(claim["test"] for claim in data["claims"])
+        return [Text(f"  says that tests contradict the task: {one_line(tests, 200)}", WARN)]
+
     def _session_finished(self, data: Mapping[str, Any], event: Event) -> list[Text]:
         self.report = data.get("report") or data
         return []

@@ -11,6 +11,8 @@ from attrs import evolve
 from agent_ls.agent import api
 from agent_ls.agent.handover import Advice, resumable
 from agent_ls.cancel import CancelToken
+from agent_ls.cli.story import Story
+from agent_ls.events import Event
 from agent_ls.settings import Settings
 from agent_ls.task import Task
 from agent_ls.testing.results import Outcome, TestResult
@@ -103,3 +105,37 @@ def test_a_person_can_go_on_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "The best state so far is on the branch `agent-ls/issue-7-discount-is-wrong`" in summary
     assert f"agent-ls resume {report['session']}" in summary
     assert "Percent or amount?" in summary
+
+
+FINDING = {"kind": "k", "severity": "review", "path": "a.py", "line": 1, "message": "changed"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "lines"),
+    [
+        (
+            "behaviour",
+            {
+                "tree": "t",
+                "layer": "partly",
+                "findings": [FINDING],
+                "not_checked": [{"what": "test_a", "why": "the time limit"}],
+                "equal": ["a.py::test_b"],
+                "mutants": 3,
+                "runs": 4,
+            },
+            ["review: a.py:1: changed", "(partly): 1 as strong", "not checked: test_a: the time limit"],
+        ),
+        (
+            "put_back",
+            {"tree": "t", "paths": ["a.py"], "kept": [], "findings": []},
+            ["put back as it was: a.py"],
+        ),
+        ("contradiction", {"claims": [{"test": "a.py::test_a"}], "problems": []}, ["a.py::test_a"]),
+        ("contradiction", {"claims": [], "problems": ["no test"]}, ["not accepted: no test"]),
+    ],
+)
+def test_what_the_guard_did_is_in_the_story(kind: str, data: dict[str, object], lines: list[str]) -> None:
+    told = [line.plain for line in Story(verbose=True).read(Event(0, 0.0, kind, data))]
+    assert len(told) == len(lines)
+    assert all(part in line for part, line in zip(lines, told, strict=True))
