@@ -42,8 +42,8 @@ def check_session(session: Session, tree: str) -> tuple[Finding, ...]:
         findings += _interface(session, tree, {path for path, _ in touched})
     for path, status in touched:
         gone = status in ("moved away", "deleted")
+        findings += _protected_content(session, path, status)
         if status != "added":
-            findings += _protected_content(session, path, status)
             findings += _documented(session, tree, path)
         if status in ("modified", "deleted", "moved away", "typechange") and not path.endswith(".py"):
             findings += _expected_data(session, path)

@@ -35,6 +35,7 @@ from agent_ls.testing.results import TestRun
 from agent_ls.testing.runner import TestRunner
 from agent_ls.workspace.files import Workspace
 from agent_ls.workspace.git import Repository, split_z
+from agent_ls.workspace.paths import is_ci_or_lock
 from agent_ls.workspace.removal import remove_tree
 from agent_ls.workspace.secret_files import known_secrets
 from agent_ls.workspace.snapshot import Snapshot, take_snapshot
@@ -118,7 +119,8 @@ class Session:
     def protected_content(self, path: str) -> str | None:
         """Why the file at `path` in the base may not be changed for what is in it; None if it may."""
         if self.settings.tests == "edit":
-            return None
+            reason = "leave to edit tests does not cover what CI runs and which versions are installed"
+            return reason if is_ci_or_lock(path) else None
         if self._by_content is None or self._by_content[0] is not self.baseline:
             self._by_content = (self.baseline, reasons_by_content(self.base_view, self.baseline))
         return self._by_content[1].get(path)

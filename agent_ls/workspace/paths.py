@@ -243,3 +243,17 @@ def is_test_config(rel: str) -> bool:
     if any(tuple(parts[: len(folder)]) == folder for folder in _CI_DIRS):
         return True
     return any(fnmatchcase(parts[-1], pattern) for pattern in (*_TEST_CONFIG, *_LOCK_FILES))
+
+
+_CI_FILES = (
+    ".gitlab-ci.yml", ".travis.yml", "azure-pipelines*.yml", "appveyor.yml", ".appveyor.yml", "jenkinsfile",
+    "bitbucket-pipelines.yml",
+)  # fmt: skip
+
+
+def is_ci_or_lock(rel: str) -> bool:
+    """Does the file say what a CI service runs, or which versions are installed?"""
+    parts = rel.casefold().split("/")
+    if any(tuple(parts[: len(folder)]) == folder for folder in _CI_DIRS):
+        return True
+    return any(fnmatchcase(parts[-1], pattern) for pattern in (*_CI_FILES, *_LOCK_FILES))

@@ -142,6 +142,25 @@ def test_rules_by_name_and_by_content(session: Session, path: str, edit: str, se
     assert len({(finding.path, finding.line, finding.kind) for finding in findings}) == len(findings)
 
 
+@pytest.mark.parametrize(
+    ("path", "severity"),
+    [
+        (".github/workflows/ci.yml", "block"),
+        (".gitlab-ci.yml", "block"),
+        ("poetry.lock", "block"),
+        ("tests/test_new.py", ""),
+        ("tests/test_cart.py", ""),
+    ],
+)
+def test_leave_to_edit_tests_has_an_end(session: Session, path: str, severity: str) -> None:
+    assert (session.protected(path) is not None) == bool(severity)
+    target = session.worktree.path / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text((FILES.get(path, "")) + "# x\n")
+    findings = _judged(session).findings
+    assert {finding.severity for finding in findings} == ({severity} if severity else set()), findings
+
+
 CLAIM = Claim("tests/test_cart.py::test_discount", "assert total([100, 100], 10) == 180", "an amount")
 
 
