@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import Cancelled, EnvBroken, UsageError
 from agent_ls.sandbox.environment import scrubbed_env
+
+if TYPE_CHECKING:
+    from agent_ls.sandbox.confine import Mode
+    from agent_ls.sandbox.process import ProcessResult
 
 _REMEDY = "Name the interpreter with `interpreter` in [tool.agent-ls], or AGENT_LS_INTERPRETER."
 
@@ -209,28 +216,65 @@ print("\\n" + json.dumps({
 _probed: dict[str, Facts] = {}
 
 
-def probe_interpreter(found: Interpreter, cancel: CancelToken | None = None) -> Facts:
+def probe_interpreter(
+    found: Interpreter, repo: Path, mode: Mode = "auto", cancel: CancelToken | None = None
+) -> Facts:
     """Ask the interpreter, once, for its version, pytest's version and its folders.
 
-    Raises EnvBroken and Cancelled.
+    One that lies in the checkout `repo` is the project's code, whatever its name: it runs in the sandbox
+    `mode`. Raises EnvBroken, UsageError when there is no sandbox, and Cancelled.
     """
     if found.path not in _probed:
-        _probed[found.path] = _probe(found.path, cancel)
+        _probed[found.path] = _probe(found.path, repo, mode, cancel)
     return _probed[found.path]
 
 
-def _probe(path: str, cancel: CancelToken | None) -> Facts:
+def _prefixes(path: str) -> list[Path]:
+    """Where the Python behind an environment's link is installed. The checkout says it, so only folders that
+    hold a Python count: nothing else may be uncovered by it."""
+    found = [Path(path).resolve().parent.parent]
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        text = ((_venv_of(path) or Path(path).parent) / "pyvenv.cfg").read_text("utf-8")
+        for line in text.splitlines():
+            name, _, value = line.partition("=")
+            if name.strip() == "home":
+                found.append(Path(value.strip()).resolve().parent)
+    return [
+        folder
+        for folder in dict.fromkeys(found)
+        if len(folder.parts) > 2
+        and not Path.home().is_relative_to(folder)
+        and any(os.path.isfile(folder / "bin" / name) for name in ("python3", "python"))  # noqa: PTH113
+    ]
+
+
+def _confined(
+    path: str, repo: Path, mode: Mode, env: dict[str, str], cancel: CancelToken | None
+) -> ProcessResult:
+    """The probe in a sandbox where the checkout holds nothing but the interpreter's environment."""
+    from agent_ls.sandbox.confine import View, choose
+
+    environment = _venv_of(path) or Path(path)
+    back = tuple(_prefixes(path))
+    with tempfile.TemporaryDirectory(prefix="agent-ls-") as folder:
+        tree, scratch = Path(folder, "tree"), Path(folder, "scratch")
+        tree.mkdir()
+        scratch.mkdir()
+        view = View(tree, repo, scratch, readonly=(environment,), visible=back)
+        return choose(mode, cancel).run([path, "-c", _PROBE], view=view, env=env, timeout=60, cancel=cancel)
+
+
+def _probe(path: str, repo: Path, mode: Mode, cancel: CancelToken | None) -> Facts:
     from agent_ls.sandbox import process
 
     # In the root folder, so that no file of the project is imported in place of a standard module.
     env = {name: value for name, value in scrubbed_env().items() if not name.startswith("PYTHON")}
-    result = process.run(
-        [path, "-c", _PROBE],
-        cwd="/",
-        env={**env, "PYTHONDONTWRITEBYTECODE": "1"},
-        timeout=60,
-        cancel=cancel,
-    )
+    env["PYTHONDONTWRITEBYTECODE"] = "1"
+    foreign = mode != "off" and Path(path).is_relative_to(repo)
+    if foreign:
+        result = _confined(path, repo, mode, env, cancel)
+    else:
+        result = process.run([path, "-c", _PROBE], cwd="/", env=env, timeout=60, cancel=cancel)
     if result.cancelled:
         raise Cancelled
     try:
@@ -241,5 +285,8 @@ def _probe(path: str, cancel: CancelToken | None) -> Facts:
     executable = Path(path)
     folders = [executable.parent, executable.resolve().parent, *map(Path, data["prefixes"])]
     folders += [Path(entry) for entry in data["path"] if entry.startswith("/")]
+    if foreign:  # what it says of itself is the project's word
+        known = [repo, repo.resolve(), *_prefixes(path)]
+        folders = [folder for folder in folders if any(folder.is_relative_to(base) for base in known)]
     visible = tuple(dict.fromkeys(folder for folder in folders if folder.exists() and len(folder.parts) > 1))
     return Facts(data["version"], data["pytest"], visible, tuple(data["path"]))

@@ -57,7 +57,7 @@ def find_plan(root: Path, repo_root: Path, settings: Settings, cancel: CancelTok
         named = None
     found = find_interpreter(repo_root, settings.interpreter, named, recognised.launcher, cancel)
     reasons.append(found.reason)
-    facts = probe_interpreter(found, cancel)
+    facts = probe_interpreter(found, repo_root, settings.sandbox, cancel)
     kind = recognised.kind
     if kind == "pytest" and facts.pytest is None:
         if not command and not _needs_pytest(root):
