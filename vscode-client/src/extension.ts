@@ -173,8 +173,8 @@ const BAR: Record<string, [string, string | undefined]> = {
 
 function showStatus(bar: vscode.StatusBarItem, kind: string, message: string): void {
   const [icon, colour] = BAR[kind] ?? BAR["Normal"]!;
-  const short = message.length > 40 ? `${message.slice(0, 39)}…` : message;
-  bar.text = `${icon} Agent${short ? `: ${short}` : ""}`;
+  // what is done stands beside it, as the work's progress
+  bar.text = `${icon} Agent${kind === "Busy" ? "" : message ? `: ${message.slice(0, 60)}` : ""}`;
   bar.backgroundColor = colour === undefined ? undefined : new vscode.ThemeColor(colour);
   const said = kind === "Inactive" ? "the language server is not running" : kind === "Busy" ? `works: ${message}` : message || "ready";
   bar.tooltip = `Agent LS: ${said}`;

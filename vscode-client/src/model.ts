@@ -7,7 +7,7 @@ export type Outcome = "working" | "passed" | "failed" | "warning" | "info";
 
 export interface Step {
   id: string;
-  kind: "attempt" | "call" | "stage" | "test" | "finding" | "message" | "warning";
+  kind: "attempt" | "call" | "stage" | "test" | "finding" | "message" | "warning" | "now";
   label: string;
   detail: string;
   outcome: Outcome;
@@ -243,6 +243,14 @@ function applyCall(run: Run, id: string, update: Extract<Update, { kind: "tool_c
     text: shown || (update.arguments === undefined ? "" : JSON.stringify(update.arguments, null, 2)),
     isDiff: Boolean(update.diff), toolKind: update.toolKind,
   }));
+}
+
+/** The rows below a run: its steps, and what it does now or ended with. */
+export function rows(run: Run): Step[] {
+  const { state, message, question } = run.status;
+  const outcome = state === "running" ? "working" : outcomeOf(run);
+  const label = state === "asking" ? question ?? message : message;
+  return [...run.steps, step(`${run.id}/now`, "now", label, outcome, { text: run.summary, toolKind: state })];
 }
 
 export function firstLine(text: string): string {

@@ -154,6 +154,10 @@ export class Reviews {
 
   async openStep(step: Step): Promise<void> {
     const run = step.id.split("/", 1)[0]!;
+    const whole = this.runs.get(run);
+    if (step.kind === "now" && whole !== undefined) {
+      return this.showSummary(whole);
+    }
     if (step.file && (step.kind === "test" || step.kind === "finding")) {
       const folder = vscode.workspace.workspaceFolders?.find((it) => it.uri.toString() === this.runs.get(run)?.status.folder) ?? vscode.workspace.workspaceFolders?.[0];
       if (folder !== undefined) {

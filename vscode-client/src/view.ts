@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 
-import { type Outcome, type Run, type Runs, type Step, outcomeOf, traits } from "./model";
+import { type Outcome, type Run, type Runs, type Step, outcomeOf, rows, traits } from "./model";
 
 export type Node = Run | Step;
 
@@ -42,7 +42,7 @@ export class SessionView implements vscode.TreeDataProvider<Node> {
     if (node === undefined) {
       return this.runs.all();
     }
-    const children = isRun(node) ? node.steps : node.children;
+    const children = isRun(node) ? rows(node) : node.children;
     children.forEach((it) => this.parents.set(it, node));
     return children;
   }
@@ -61,15 +61,13 @@ function runItem(run: Run): vscode.TreeItem {
   const outcome = outcomeOf(run);
   const item = new vscode.TreeItem(
     status.title || run.id,
-    status.state === "finished" && status.kind === "tests" && !run.steps.length
-      ? vscode.TreeItemCollapsibleState.None
-      : vscode.TreeItemCollapsibleState.Expanded,
+    status.decided ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.Expanded,
   );
   item.id = run.id;
   item.contextValue = traits(run);
-  item.description = status.decided ?? (status.state === "asking" ? `asks: ${status.question}` : status.message);
+  item.description = status.decided ?? (status.state === "running" ? "" : status.verdict ?? status.state).replaceAll("_", " ");
   item.iconPath = status.state === "asking" ? icon("question", undefined) : status.state === "paused" ? icon("debug-pause", undefined) : icon(...ICONS[outcome]);
-  item.accessibilityInformation = { label: `Session ${status.title}, ${SPOKEN[outcome]}, ${item.description}` };
+  item.accessibilityInformation = { label: `Session ${status.title}, ${SPOKEN[outcome]}, ${status.message}` };
   const tip = new vscode.MarkdownString("", true);
   tip.appendText(status.title);
   const facts = [["Branch", status.branch], ["Model", run.model], ["Verdict", status.verdict], ["Session", status.session]] as const;
@@ -95,6 +93,9 @@ function stepItem(step: Step): vscode.TreeItem {
   item.iconPath = plain ? icon(step.kind === "message" ? "comment" : step.kind === "stage" ? "beaker" : TOOLS[step.toolKind] ?? name, undefined) : icon(name, colour);
   item.tooltip = step.text ? step.text.slice(0, 2000) : step.label;
   item.accessibilityInformation = { label: `${step.kind} ${step.label}, ${SPOKEN[step.outcome]}${step.detail ? `, ${step.detail}` : ""}` };
+  if (step.kind === "now" && step.toolKind !== "finished") {
+    return item;
+  }
   if (step.text || step.file) {
     item.command = { command: "agentLs.openStep", title: "Open", arguments: [step] };
   }
