@@ -60,9 +60,10 @@ print(json.dumps({"first": first, "warm": more, "edits": edits}))
 def ours(root: Path, cache: Path, tokens: int) -> dict[str, Any]:
     """The timings of one process."""
     argv = [sys.executable, "-c", _OURS, str(root), str(cache), str(tokens), str(WARM)]
-    found: dict[str, Any] = json.loads(
-        subprocess.run(argv, capture_output=True, check=True, text=True).stdout
-    )
+    # As an installed program has it: bytecode is kept, wherever this script was started.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(argv, capture_output=True, check=True, text=True, env=env)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
