@@ -73,6 +73,16 @@ class SecretMask:
             self._cache[text] = hidden
             return hidden
 
+    def hide_all(self, value: Any) -> Any:
+        """As `hide`, for all texts in JSON data (not for the names of fields)."""
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, Mapping):
+            return {key: self.hide_all(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.hide_all(item) for item in value]
+        return value
+
     def restore(self, text: str) -> str:
         """`text` with the secrets of the repository's files in place of their placeholders."""
 

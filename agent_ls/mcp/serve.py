@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,16 +45,23 @@ def make_server(root: Path, overrides: Mapping[str, Any], index: Any) -> MCPServ
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import ToolAnnotations
 
+    from agent_ls.workspace.secret_files import mask_for
+
     server: MCPServer[Any] = MCPServer(
         "agent-ls", version=__version__, log_level="ERROR",
         instructions=f"Reads the repository {root}, runs its tests in a sandbox, and edits nothing.",
     )  # fmt: skip
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
+    def answer(function: Any, arguments: Sequence[Any], cancel: CancelToken) -> dict[str, Any]:
+        """It goes into another agent's prompt: no secrets in it."""
+        hidden: dict[str, Any] = mask_for(root, root).hide_all(function(*arguments, cancel=cancel))
+        return hidden
+
     async def call(function: Any, *arguments: Any) -> dict[str, Any]:
         cancel = CancelToken()
         try:
-            return await asyncio.to_thread(partial(function, *arguments, cancel=cancel))
+            return await asyncio.to_thread(partial(answer, function, arguments, cancel))
         except asyncio.CancelledError:
             cancel.cancel()
             raise

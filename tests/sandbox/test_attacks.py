@@ -303,7 +303,8 @@ def test_resources_are_bounded(place: Place, mode: str, name: str) -> None:
 
 
 NOT_UNDER_LANDLOCK = {
-    f"test_honest.py::test_{name}" for name in ("manager", "unix_server", "pseudo_terminal")
+    f"test_honest.py::test_{name}"
+    for name in ("manager", "unix_server", "pseudo_terminal", "multiprocessing[forkserver]")
 }
 """They need sockets in the file system, or a folder that holds the user's terminals too."""
 

@@ -83,8 +83,6 @@ def test_asyncio_streams():
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_multiprocessing(method):
-    if method == "forkserver":
-        pytest.skip("see test_manager: it needs the same")
     context = multiprocessing.get_context(method)
     with context.Pool(2) as pool:
         assert pool.map(square, range(4)) == [0, 1, 4, 9]
