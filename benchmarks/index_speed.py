@@ -77,12 +77,12 @@ def paired(rounds: int, ours: Any, peer: Any) -> dict[str, float]:
 
 
 def repository(corpus: Path, target: Path, suffix: str | None) -> list[Path]:
-    """A copy of the corpus (or of its files with a suffix) as a git repository; its files."""
+    """A copy of the corpus (or of its files with one of some suffixes) as a git repository; its files."""
     for path in sorted(corpus.rglob("*")):
         relative = path.relative_to(corpus)
         if ".git" in relative.parts or path.is_symlink() or not path.is_file():
             continue
-        if suffix is None or path.suffix == suffix:
+        if suffix is None or path.suffix in suffix.split(","):
             (target / relative).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target / relative)
     for arguments in (
@@ -208,7 +208,9 @@ def table(found: dict[str, Any]) -> str:
             f"| {name} | {row['wall_s']:.3f} / {row['cpu_s']:.3f} | {row['peer_wall_s']:.3f} / "
             f"{row['peer_cpu_s']:.3f} | {row['wall_ratio']:.2f} / {row['cpu_ratio']:.2f} |"
         )
-    inside = found["in_process"]
+    inside = found.get("in_process")
+    if inside is None:
+        return "\n".join(lines)
     lines += ["", "| what | value |", "|---|---|"]
     for kind in ("lookup_ms", "update_ms"):
         said = ", ".join(f"{name} {value:.2f}" for name, value in inside[kind].items())
@@ -223,7 +225,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--suffix", default=".py", help="files for the comparison with ctags (default .py)")
+    parser.add_argument("--suffix", default=".py", help="files for the comparison with ctags, as .ts,.tsx")
+    parser.add_argument("--cold", action="store_true", help="the comparison with ctags alone")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ctags", default=shutil.which("ctags"))
     parser.add_argument("--rg", default=shutil.which("rg"))
@@ -234,7 +237,8 @@ def main() -> None:
         bench = Bench(work, given.rounds)
         code, whole = work / "code", work / "whole"
         files = repository(given.corpus, code, given.suffix)
-        repository(given.corpus, whole, None)
+        if not given.cold:
+            repository(given.corpus, whole, None)
         found: dict[str, Any] = {
             "corpus": given.corpus.name,
             "suffix": given.suffix,
@@ -248,9 +252,10 @@ def main() -> None:
         }
         if given.ctags:
             found["paired"] |= bench.against_ctags(code, files, given.ctags)
-        if given.rg:
-            found["paired"] |= bench.against_rg(whole, given.rg)
-        found["in_process"] = bench.in_process(code)
+        if given.rg and not given.cold:
+            found["paired"]["warm start"] = bench.against_rg(whole, given.rg)
+        if not given.cold:
+            found["in_process"] = bench.in_process(code)
         found["environment"]["load_after"] = os.getloadavg()
     print(table(found))
     if given.out:
