@@ -156,7 +156,8 @@ def _engine(edits: list[Edit]) -> Iterator[Edit]:
     """The repair engine's edits that are faults rather than repairs: few for a statement, each of its own."""
     chosen: dict[int, list[Edit]] = {}
     for edit in edits:
-        if edit.operator in _OPERATORS:
+        literal = edit.replacement[:1] in ("'", '"') and edit.operator == "unwrap-call"
+        if edit.operator in _OPERATORS and not literal:
             chosen.setdefault(edit.line, []).append(edit)
     for group in chosen.values():
         turns: dict[str, int] = {}
