@@ -253,7 +253,7 @@ def main() -> None:
         if given.ctags:
             found["paired"] |= bench.against_ctags(code, files, given.ctags)
         if given.rg and not given.cold:
-            found["paired"]["warm start"] = bench.against_rg(whole, given.rg)
+            found["paired"] |= bench.against_rg(whole, given.rg)
         if not given.cold:
             found["in_process"] = bench.in_process(code)
         found["environment"]["load_after"] = os.getloadavg()
