@@ -196,6 +196,10 @@ def _read_rules(root: Path, folder: str) -> _Rules | None:
         lines = path.read_bytes().decode("utf-8", "surrogateescape").splitlines()
     except OSError:
         return None
+    try:
+        return _Rules(folder, pathspec.GitIgnoreSpec.from_lines(lines))
+    except ValueError:
+        pass  # git passes over what is no pattern
     kept = []
     for line in lines:
         try:
