@@ -23,12 +23,18 @@ TESTS = {"calc.py": "def double(n):\n    return n + 2\n", "test_calc.py": (
 )}  # fmt: skip
 
 
-def test_version_and_help(tmp_path: Path) -> None:
+def test_version_and_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from agent_ls.__main__ import main
+
     assert agent_ls("--version", cwd=tmp_path).stdout == f"agent-ls {__version__}\n"
     assert agent_ls("-q", "--version", cwd=tmp_path).stdout == f"agent-ls {__version__}\n"
-    plain, asked = agent_ls(cwd=tmp_path), agent_ls("--help", cwd=tmp_path)
-    assert (plain.code, asked.code) == (0, 0)
-    assert plain.stdout == asked.stdout
+    asked = agent_ls("--help", cwd=tmp_path)
+    assert asked.code == 0
+    monkeypatch.setattr("sys.stdin", None)  # no terminal and no editor: a person is told what there is
+    assert main([]) == 0
+    assert capsys.readouterr().out == asked.stdout
     for name, (_, line) in COMMANDS.items():
         assert f"  {name} " in asked.stdout
         assert line.split()[0] in asked.stdout
@@ -41,7 +47,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert main([name, "--help"]) == 0
     out = capsys.readouterr().out
     assert f"agent-ls {name}" in out
-    assert "--json" in out or name == "model"
+    assert "--json" in out or name in {"model", "serve", "acp", "mcp", "nvim-plugin"}
 
 
 FIELDS = {
@@ -121,7 +127,8 @@ def test_start_up_imports_nothing_heavy() -> None:
         (["model", "bogus"], "bogus"),
         (["search", ""], "empty"),
         (["search", "(", "--regex"], "regular expression"),
-        (["serve"], "No such command 'serve'"),
+        (["server"], "No such command 'server'"),
+        (["serve", "--tcp", "localhost", "--ws", "localhost:1"], "exclude each other"),
         (["eval", "home"], "No such command 'eval'"),
         (["fxi"], "fxi"),
     ],

@@ -68,10 +68,14 @@ try {
     args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"],
   });
   const context = await browser.newContext({ viewport: { width: 1180, height: 720 } });
-  const page = await context.newPage();
-  await throughThePalette(page, base);
-  await page.close();
-  await inTheHost(await context.newPage(), base);
+  const parts = (process.env.PARTS ?? "palette,host").split(",");
+  for (const [name, part] of [["palette", throughThePalette], ["host", inTheHost]]) {
+    if (parts.includes(name)) {
+      const page = await context.newPage();
+      await part(page, base);
+      await page.close();
+    }
+  }
   result.passed = true;
 } catch (error) {
   result.passed = false;
@@ -173,6 +177,18 @@ async function throughThePalette(page, base) {
   check("saved: the file has the change", readFileSync(file, "utf8").includes("self.first <= day <= self.last"));
   const branches = execFileSync("git", ["-C", repository, "branch", "--list", "agent-ls/*"], { encoding: "utf8" });
   check("the branch is there", branches.includes("agent-ls/issue-1"));
+
+  await page.locator(".editor-instance .view-line", { hasText: "test_a_month_has_all_its_days" }).first().click();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Shift+End");
+  await page.keyboard.press("Control+.");
+  await page.locator(".action-widget .monaco-list-row", { hasText: "Refactor with agent…" }).first().click();
+  await page.locator(".quick-input-message", { hasText: "How shall this be refactored?" }).waitFor({ timeout: 20000 });
+  await row("How shall this be refactored?").first().waitFor();
+  await picture("question");
+  await page.keyboard.press("Escape");
+  await row("cancelled").first().waitFor({ timeout: 20000 });
+  check("a refactoring asks how; no answer means no", true);
 }
 
 async function inPalette(page, name) {

@@ -56,7 +56,7 @@ const tests: [string, (api: Api, root: vscode.Uri) => Promise<void>][] = [
     const answer = await vscode.commands.executeCommand<{ runId: string }>(lens.command!.command, ...(lens.command!.arguments ?? []));
     const run = await until("the run", () => api.runs.get(answer.runId));
     await until("its end", () => run.status.state === "finished");
-    assert.ok(["passed", "failed"].includes(run.status.verdict ?? ""));
+    assert.ok(["passed", "failed"].includes(run.status.verdict ?? ""), JSON.stringify([run.status, run.summary]));
     assert.match(run.status.title, /^Run /);
   }],
   ["a failing test is fixed from the unsaved text, reviewed, and accepted unsaved", async (api, root) => {

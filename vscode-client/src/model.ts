@@ -247,9 +247,9 @@ function applyCall(run: Run, id: string, update: Extract<Update, { kind: "tool_c
 
 /** The rows below a run: its steps, and what it does now or ended with. */
 export function rows(run: Run): Step[] {
-  const { state, message, question } = run.status;
+  const { state, message, question, decided } = run.status;
   const outcome = state === "running" ? "working" : outcomeOf(run);
-  const label = state === "asking" ? question ?? message : message;
+  const label = state === "asking" ? question ?? message : decided ? `${decided}; ${message}` : message;
   return [...run.steps, step(`${run.id}/now`, "now", label, outcome, { text: run.summary, toolKind: state })];
 }
 

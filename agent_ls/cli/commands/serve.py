@@ -29,6 +29,6 @@ def serve(stdio: bool, tcp: str | None, ws: str | None, client_process: str | No
         serve_tcp(tcp, ready)
     if ws is not None:
         serve_websocket(ws, ready)
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         ready("waiting for an editor's messages on standard input; Ctrl-C ends it")
     serve_stdio()
