@@ -25,7 +25,12 @@ def test_a_small_corpus(tmp_path: Path) -> None:
     done = subprocess.run([*argv, "--ctags", peer, "--rg", peer], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
-    assert set(found["paired"]) == {"cold symbols", "cold symbols and words", "warm start"}
+    assert set(found["paired"]) == {
+        "cold symbols",
+        "cold symbols and words",
+        "warm start, one question",
+        "warm start, agent-ls index",
+    }
     assert found["in_process"]["files"] == 5
     assert found["in_process"]["code_lines"] == 10
     for name in found["paired"]:

@@ -37,7 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("build")
     source = place / "source"
     source.mkdir()
-    for name in ("agent_ls", "tools", "prompts", "examples"):
+    for name in ("agent_ls", "tools", "prompts", "examples", "editors"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "ARCHITECTURE.md", "Makefile", ".gitignore"):
         shutil.copy(ROOT / name, source / name)
@@ -49,7 +49,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_wheel_holds_what_it_needs(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    for folder, shipped in (("tools", "tools"), ("prompts", "prompts"), ("examples/sample", "sample")):
+    shipped_as = {"tools": "tools", "prompts": "prompts", "examples/sample": "sample", "editors/nvim": "nvim"}
+    for folder, shipped in shipped_as.items():
         there = {
             f"agent_ls/_data/{shipped}/{path.relative_to(ROOT / folder).as_posix()}"
             for path in (ROOT / folder).rglob("*")
