@@ -27,4 +27,6 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         monkeypatch.setenv(f"GIT_{kind}_EMAIL", "person@example.org")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(private / "gitconfig"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    # The plugins of this suite's own environment take seconds to load, at each start of a sample's tests.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     return private / "state"

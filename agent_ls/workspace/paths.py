@@ -37,22 +37,23 @@ def normalise(rel: str) -> str:
         raise ToolRefused(f"the path is too long ({length} bytes; at most {_MAX_PATH}): {rel[:80]!r}…")
     if "\\" in rel:
         raise ToolRefused(f"the path {rel!r} contains a backslash", 'Write paths with "/".')
-    if rel.startswith(("/", "~")) or re.match(r"[A-Za-z]:", rel):
+    parts = [part for part in rel.split("/") if part not in ("", ".")]
+    plain = "/".join(parts)
+    if rel.startswith("/") or plain.startswith("~") or re.match(r"[A-Za-z]:", plain):
         raise ToolRefused(
             f"the path {rel!r} is absolute",
             "Give it relative to the root of the repository, as in src/app.py.",
         )
-    parts = [part for part in rel.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise ToolRefused(
             f'the path {rel!r} contains ".."', "Give it relative to the root of the repository."
         )
-    if not parts:
+    if not plain.strip():
         raise ToolRefused(f"the path {rel!r} names the repository itself, not a file")
     for part in parts:
         if len(part.encode("utf-8")) > _MAX_PART:
             raise ToolRefused(f"a part of the path is too long (at most {_MAX_PART} bytes): {part[:80]!r}…")
-    return "/".join(parts)
+    return plain
 
 
 def _fold(part: str) -> str:

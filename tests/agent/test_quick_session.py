@@ -30,8 +30,7 @@ def fix(last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Rep
     monkeypatch.setattr("agent_ls.models.create", lambda settings: model)
     (tmp_path / "repo").mkdir()
     recorder = Recorder()
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading them takes longer than the session
-    settings = Settings(model="scripted:x", pass_env=("PYTEST_DISABLE_PLUGIN_AUTOLOAD",))
+    settings = Settings(model="scripted:x")
     settings = evolve(settings, limits=evolve(Limits(), max_failures=20))
     report = api.fix(
         make_repo(tmp_path / "repo"),

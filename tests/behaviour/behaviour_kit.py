@@ -18,7 +18,7 @@ from agent_ls.settings import Settings
 
 CASES = Path(__file__).parent / "cases"
 RANK = {"none": 0, "info": 0, "review": 1, "block": 2}
-SETTINGS = Settings(interpreter=sys.executable, pass_env=("PYTEST_DISABLE_PLUGIN_AUTOLOAD",))
+SETTINGS = Settings(interpreter=sys.executable)
 
 
 @frozen

@@ -14,8 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.name)
-def test_what_running_says(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+def test_what_running_says(case: Case, tmp_path: Path) -> None:
     trees = write(tmp_path, case.before, case.after)
     if case.reading:
         read = max((RANK[finding.severity] for finding in review(trees.before, trees.after)), default=0)

@@ -24,8 +24,6 @@ INI = "[pytest]\npythonpath = .\n"
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("AGENT_LS_PASS_ENV", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     monkeypatch.setenv("AGENT_LS_INTERPRETER", sys.executable)
 
 

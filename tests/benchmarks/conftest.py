@@ -49,11 +49,6 @@ sys.exit(int(code))
 """
 
 
-@pytest.fixture(autouse=True)
-def _few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # judged runs start in half the time
-
-
 @pytest.fixture
 def fake_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An executable that stands in for agent-ls, steered by FAKE_* variables."""

@@ -64,9 +64,10 @@ WAIT_S = 120.0
 
 
 @contextmanager
-def validator_for(tmp_path: Path, asked: list[str]) -> Iterator[tuple[Validator, Source]]:
+def validator_for(tmp_path: Path, asked: list[str], options: str = "") -> Iterator[tuple[Validator, Source]]:
     root = tmp_path / "project"
     root.mkdir()
+    (root / "pytest.ini").write_text(f"[pytest]\naddopts = {options}\n", "utf-8")
     (tmp_path / "scratch").mkdir()
     (root / "program.py").write_text(PROGRAM, "utf-8")
     for name, text in TESTS.items():
@@ -113,6 +114,17 @@ def test_patch_is_checked_against_covering_tests_of_other_files(tmp_path: Path) 
         assert verdict_of(validator, validator.submit(good, confirm=True)) == Verdict(
             "plausible", tuple(asked)
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", ["-n 2 --dist loadfile", "-p no:xdist -p no:cov"])
+def test_plugins_that_start_processes_are_off(
+    options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    with validator_for(tmp_path, ["test_label.py::test_ten"], options) as (validator, source):
+        good = change(source, "number > 10", "number >= 10")
+        assert verdict_of(validator, validator.submit(good)).kind == "plausible"
 
 
 @pytest.mark.slow

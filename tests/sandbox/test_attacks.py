@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -23,7 +24,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from attrs import evolve
 from confine_kit import Place, fingerprint, make_place
 
 from agent_ls.sandbox import landlock
@@ -196,7 +196,6 @@ def runner(place: Place, mode: str, files: dict[str, str], **settings: object) -
     for name, text in files.items():
         (place.worktree / name).write_text(text, "utf-8")
     chosen = Settings(interpreter=sys.executable, test_timeout=120, sandbox=mode, **settings)  # type: ignore[arg-type]
-    chosen = evolve(chosen, pass_env=("PYTEST_DISABLE_PLUGIN_AUTOLOAD",))
     plan = find_plan(place.worktree, place.repo, chosen)
     return TestRunner(plan, choose(chosen.sandbox), place.view(network=chosen.network), chosen)
 
@@ -319,7 +318,10 @@ def test_an_honest_suite_passes_inside_as_outside(place: Place, mode: str) -> No
         + [str(copy)] * 2,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),  # shells ignore it for jobs
     )
     assert outside.returncode == 0, outside.stdout
     run = runner(place, mode, files).run()

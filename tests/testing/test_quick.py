@@ -413,9 +413,12 @@ def test_it_ends_with_us(mode: str, tmp_path: Path) -> None:
 
 def warm(pid: int) -> list[psutil.Process]:
     """Everything below `pid` once a run has been forked: a server and its child, which share a command."""
-    below = psutil.Process(pid).children(recursive=True)
-    servers = {process.pid for process in below if alive(process) and process.cmdline()[1:2] == ["-m"]}
-    return below if any(alive(process) and process.ppid() in servers for process in below) else []
+    try:
+        below = [it for it in psutil.Process(pid).children(recursive=True) if alive(it)]
+        servers = {process.pid for process in below if process.cmdline()[1:2] == ["-m"]}
+        return below if any(process.ppid() in servers for process in below) else []
+    except psutil.NoSuchProcess:  # one ended while it was looked at
+        return []
 
 
 def alive(process: psutil.Process) -> bool:

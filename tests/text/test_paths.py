@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_ls.errors import ToolRefused
@@ -215,6 +215,9 @@ def test_edits_through_each_way_out_change_nothing(root: Path, tmp_path: Path) -
 
 
 @given(st.lists(st.sampled_from([*"./\\~:ab \0é", ".git", "..", ".env"]), max_size=12).map("".join))
+@example(" /")
+@example("./~")
+@example("./a:")
 def test_a_normalised_path_is_relative_and_stays_as_it_is(rel: str) -> None:
     try:
         plain = normalise(rel)

@@ -30,19 +30,13 @@ class PytestDriver:
         arguments = list(self.config.get("args", []))
         arguments += ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:faulthandler"]
         arguments += ["-s", "-q", "--tb=native", "--continue-on-collection-errors"]
-        import importlib.util
-
-        if importlib.util.find_spec("xdist") is not None:
-            arguments += ["-n0"]
-        if importlib.util.find_spec("pytest_cov") is not None:
-            arguments += ["--no-cov"]
         return arguments + list(ids)
 
     def run(self, ids, takeover):
         import pytest
 
         self.takeover = takeover
-        return pytest.main(self.arguments(ids), plugins=[self])
+        return pytest.main(self.arguments(ids), plugins=[self, in_one_process(pytest)])
 
     # hooks
     def pytest_collectreport(self, report):
@@ -114,6 +108,29 @@ class PytestDriver:
             if name in self.report:
                 return name, self.error
         return "failed", self.error
+
+
+def in_one_process(pytest):
+    """A plugin that turns off xdist and pytest-cov; where they are not loaded, their options are errors."""
+
+    class InOneProcess:
+        @pytest.hookimpl(hookwrapper=True)
+        def pytest_load_initial_conftests(self, early_config):
+            early = early_config.known_args_namespace
+            if getattr(early, "cov_source", None):
+                early.cov_source = []
+            yield
+
+        @pytest.hookimpl(hookwrapper=True)
+        def pytest_cmdline_main(self, config):
+            option = config.option
+            if getattr(option, "cov_source", None):
+                option.cov_source = []
+            if hasattr(option, "numprocesses"):
+                option.numprocesses, option.dist, option.tx = None, "no", []
+            yield
+
+    return InOneProcess()
 
 
 class UnittestDriver:
