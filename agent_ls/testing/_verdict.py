@@ -10,7 +10,7 @@ from typing import Literal
 
 from agent_ls.sandbox.process import ProcessResult
 from agent_ls.testing._records import Records, cap_message
-from agent_ls.testing.ids import file_of, matches
+from agent_ls.testing.ids import dotted, file_of, matches
 from agent_ls.testing.plan import TestPlan
 from agent_ls.testing.results import Outcome, TestResult, TestRun
 
@@ -120,7 +120,10 @@ def _unknown(requested: tuple[str, ...] | None, tests: list[TestResult]) -> tupl
         asked
         for asked in requested
         if asked not in known
-        and not any(matches(asked, name) or (name and matches(name, asked)) for name in names)
+        and not any(
+            matches(asked, name) or (name and any(matches(name, it) for it in (asked, *dotted(asked))))
+            for name in names
+        )
     )
 
 

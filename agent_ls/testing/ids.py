@@ -16,13 +16,27 @@ def matches(asked: str, test_id: str) -> bool:
     """Whether `asked` names the test: the id itself, all parameters of it, or what contains it.
 
     `tests`, `tests/test_x.py`, `tests/test_x.py::Case` and `tests/test_x.py::test_a` (with any
-    parameters) for pytest; `tests`, `tests.test_x` and `tests.test_x.Case` for unittest.
+    parameters) for pytest; `tests`, `tests.test_x` and `tests.test_x.Case` for unittest, whose tests
+    answer to the names with paths too.
     """
     if asked in (test_id, "."):
         return True
     if test_id.startswith((asked + "[", asked + "::", asked.rstrip("/") + "/")):
         return True
-    return "/" not in asked and "::" not in test_id and test_id.startswith(asked + ".")
+    if "::" in test_id:
+        return False
+    return any(test_id == name or test_id.startswith(name + ".") for name in dotted(asked))
+
+
+def dotted(asked: str) -> tuple[str, ...]:
+    """Names that unittest may have for `asked`: itself, or those of a path (`tests/test_x.py::Case`) as seen
+    from each of the folders above it (`tests.test_x.Case`, `test_x.Case`)."""
+    path, _, rest = asked.partition("::")
+    if not path.endswith(".py"):
+        return () if "/" in asked else (asked,)
+    folders = path.removesuffix(".py").split("/")
+    names = rest.split("::") if rest else []
+    return tuple(".".join([*folders[start:], *names]) for start in range(len(folders)))
 
 
 def expand_ids(asked: Iterable[str], run: TestRun) -> tuple[str, ...]:

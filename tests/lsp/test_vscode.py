@@ -14,7 +14,7 @@ import pytest
 from agent_ls.cli.sample import create_sample
 
 CLIENT = Path(__file__).parents[2] / "vscode-client"
-CODE_SERVER = os.environ.get("AGENT_LS_CODE_SERVER", "")
+CODE_SERVER = os.environ.get("CODE_SERVER", "")
 """The folder that vscode-client/e2e/install.sh filled."""
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
 
@@ -24,7 +24,7 @@ needs_node = pytest.mark.skipif(
 )
 needs_code = pytest.mark.skipif(
     not (CODE_SERVER and (Path(CODE_SERVER) / "node_modules" / "code-server").is_dir() and CHROMIUM),
-    reason="no real VS Code: vscode-client/e2e/install.sh DIR, then AGENT_LS_CODE_SERVER=DIR; and chromium",
+    reason="no real VS Code: vscode-client/e2e/install.sh DIR, then CODE_SERVER=DIR; and chromium",
 )
 
 

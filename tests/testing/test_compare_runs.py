@@ -125,6 +125,13 @@ def test_a_run_compared_with_itself_changes_nothing(run: TestRun) -> None:
         (".", "anything", True),
         ("tests.test_x", "tests.test_x.Case.test_a", True),
         ("tests.test", "tests.test_x.Case.test_a", False),
+        ("tests/test_x.py::Case::test_a", "tests.test_x.Case.test_a", True),
+        ("tests/test_x.py::Case::test_a", "test_x.Case.test_a", True),
+        ("tests/test_x.py::Case", "tests.test_x.Case.test_a", True),
+        ("tests/test_x.py", "tests.test_x.Case.test_a", True),
+        ("tests/test_x.py::Case", "tests.test_x.Cases.test_a", False),
+        ("tests/test_x.py::Case", "other.test_x.Case.test_a", False),
+        ("a/tests/x", "a.tests.x.Case.test_a", False),
     ],
 )
 def test_what_an_asked_id_names(asked: str, test_id: str, expected: bool) -> None:

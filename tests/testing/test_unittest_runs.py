@@ -85,12 +85,18 @@ def test_every_kind_of_outcome_with_its_details(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
-    [["tests.test_x.Case.test_ok"], ["tests.test_x.BrokenClass"]],
+    ("asked", "named"),
+    [
+        ("tests.test_x.Case.test_ok", "tests.test_x.Case.test_ok"),
+        ("tests.test_x.BrokenClass", "tests.test_x.BrokenClass"),
+        ("tests/test_x.py::Case::test_ok", "tests.test_x.Case.test_ok"),
+        ("tests/test_x.py::BrokenClass", "tests.test_x.BrokenClass"),
+    ],
 )
-def test_ids_are_accepted_back(tmp_path: Path, asked: list[str]) -> None:
-    run = runner_for(tmp_path, FILES, command=UNITTEST).run(asked)
-    assert outcomes(run) == {name: value for name, value in EXPECTED.items() if name.startswith(asked[0])}
+def test_ids_are_accepted_back_and_paths_too(tmp_path: Path, asked: str, named: str) -> None:
+    run = runner_for(tmp_path, FILES, command=UNITTEST).run([asked])
+    assert outcomes(run) == {name: value for name, value in EXPECTED.items() if name.startswith(named)}
+    assert run.outcome == ("failed" if "Broken" in named else "passed")
 
 
 def test_a_module_that_needs_what_is_not_installed_is_the_environments_fault(tmp_path: Path) -> None:
@@ -117,6 +123,7 @@ def test_a_tests_folder_without_init_is_found(tmp_path: Path) -> None:
     run = runner.run()
     assert list(outcomes(run).values()) == ["passed"]
     assert outcomes(runner.run(list(outcomes(run)))) == outcomes(run)
+    assert outcomes(runner.run(["tests/test_x.py::C::test_a"])) == outcomes(run)
 
 
 def test_a_crash_leaves_results(tmp_path: Path) -> None:

@@ -182,7 +182,14 @@ async function throughThePalette(page, base) {
   await page.keyboard.press("Home");
   await page.keyboard.press("Shift+End");
   await page.keyboard.press("Control+.");
-  await page.locator(".action-widget .monaco-list-row", { hasText: "Refactor with agent…" }).first().click();
+  await page.locator(".action-widget .monaco-list-row", { hasText: "Refactor with agent…" }).first().waitFor();
+  const chosen = page.locator(".action-widget .monaco-list-row.focused", { hasText: "Refactor with agent…" });
+  for (let n = 0; n < 10 && !(await chosen.count()); n += 1) {
+    await page.keyboard.press("ArrowDown");
+    await page.waitForTimeout(50);
+  }
+  await picture("actions");
+  await page.keyboard.press("Enter");
   await page.locator(".quick-input-message", { hasText: "How shall this be refactored?" }).waitFor({ timeout: 20000 });
   await row("How shall this be refactored?").first().waitFor();
   await picture("question");

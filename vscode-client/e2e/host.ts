@@ -105,13 +105,23 @@ const tests: [string, (api: Api, root: vscode.Uri) => Promise<void>][] = [
     await replace("self.first <= day and day < self.last", FIXED);
     await document.save();
   }],
-  ["a session is stopped within moments", async (api) => {
+  ["a session is stopped within moments", async (api, root) => {
+    const uri = vscode.Uri.joinPath(root, "meterly/period.py");
+    const document = await vscode.workspace.openTextDocument(uri);
+    const whole = document.getText();
+    const edit = new vscode.WorkspaceEdit();
+    edit.replace(uri, new vscode.Range(document.positionAt(0), document.positionAt(whole.length)), whole.replace(FIXED, BROKEN));
+    assert.ok(await vscode.workspace.applyEdit(edit));
     const before = new Set(api.runs.all().map((it) => it.id));
-    await vscode.commands.executeCommand("agentLs.runTests");
-    const run: Run = await until("a run", () => api.runs.all().find((it) => !before.has(it.id)));
+    await vscode.commands.executeCommand("agentLs.fixIssue", 1);
+    const run: Run = await until("a session", () => api.runs.all().find((it) => !before.has(it.id)));
+    await until("its first step", () => run.steps.length > 0);
+    const asked = Date.now();
     await vscode.commands.executeCommand("agentLs.stop", run);
     await until("its end", () => run.status.state === "finished", 20);
-    assert.ok(["cancelled", "passed"].includes(run.status.verdict ?? ""), run.status.verdict ?? "");
+    assert.equal(run.status.verdict, "cancelled");
+    assert.ok(Date.now() - asked < 5000, `${Date.now() - asked} ms`);
+    assert.ok(document.isDirty && document.getText().includes(BROKEN), "the unsaved text is as it was");
   }],
 ];
 

@@ -21,11 +21,13 @@ quiet="--ignore-scripts --no-audit --no-fund --loglevel=error"
 (cd "$vscode" && npm install $quiet --omit=dev)
 (cd "$vscode/extensions" && npm install $quiet --omit=dev)
 for module in "$target/node_modules/argon2" "$vscode/node_modules/@vscode/spdlog" "$vscode/node_modules/native-watchdog" "$vscode/node_modules/node-pty"; do
-    (cd "$module" && node "$gyp" rebuild --nodedir="$headers" > build.log 2>&1) || { tail -20 "$module/build.log" >&2; exit 1; }
+    # The variables are argon2's, which expects them from a tool that would download its binary.
+    (cd "$module" && node "$gyp" rebuild --nodedir="$headers" --module_name=argon2 --module_path="$module/lib/binding/napi-v3" \
+        --napi_build_version=3 > build.log 2>&1) || { tail -20 "$module/build.log" >&2; exit 1; }
 done
 mkdir -p "$vscode/node_modules/@vscode/ripgrep/bin"
 ln -sf "$(command -v rg)" "$vscode/node_modules/@vscode/ripgrep/bin/rg"
 ln -sfn node_modules "$vscode/node_modules.asar"
 ln -sf code-linux.sh "$vscode/bin/remote-cli/code-server"
 ln -sf browser-linux.sh "$vscode/bin/helpers/browser.sh"
-node "$target/node_modules/code-server/out/node/entry.js" --version
+XDG_CONFIG_HOME=$target/config node "$target/node_modules/code-server/out/node/entry.js" --version

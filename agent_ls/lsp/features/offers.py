@@ -12,6 +12,7 @@ from agent_ls.lsp.documents import Document, path_of
 from agent_ls.lsp.features.diagnostics import Diagnostics
 from agent_ls.lsp.folders import Folder
 from agent_ls.lsp.server import Server
+from agent_ls.testing.ids import dotted, matches
 from agent_ls.workspace.paths import is_test_path
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ async def _actions(server: Server, params: types.CodeActionParams) -> list[types
     if _asked(wanted, types.CodeActionKind.QuickFix):
         found += [_fix(folder, path, params.text_document.uri, it) for it in params.context.diagnostics]
         test = await _test_at(server, folder, path, params.range.start.line + 1)
-        if test is not None and not any(_test_of(it) == test for it in params.context.diagnostics):
+        if test is not None and not any(
+            matches(test, _test_of(it) or "") for it in params.context.diagnostics
+        ):
             found.append(
                 types.CodeAction(
                     title=f"Make this test pass: {test.rpartition('::')[2]}",
@@ -145,7 +148,7 @@ async def _test_at(server: Server, folder: Folder, path: Path, line: int) -> str
 
 
 async def _tests(server: Server, folder: Folder, path: Path) -> list[tuple[Definition, str]]:
-    """The test functions of a Python file, with the ids that pytest gives them."""
+    """The test functions of a Python file, with the ids that pytest gives them (unittest takes them too)."""
     await folder.begun.wait()
     name = folder.relative(path)
     if folder.index is None or name is None or not path.name.endswith(".py"):
@@ -177,10 +180,12 @@ async def _lenses(
     if path is None or folder is None:
         return None
     lenses = []
+    top = folder.top or folder.root
     for definition, test in await _tests(server, folder, path):
         row = definition.name_line - 1
         place = types.Range(types.Position(row, 0), types.Position(row, 0))
-        outcome = diagnostics.outcomes.get((folder.top or folder.root, test), "")
+        known = (diagnostics.outcomes.get((top, name)) for name in (test, *dotted(test)))
+        outcome = next(filter(None, known), "")
         mark = f"{_MARKS[outcome]} · " if outcome in _MARKS else ""
         run: list[Any] = [{"ids": [test], "folder": folder.uri}]
         fix: list[Any] = [{"kind": "test", "target": test, "folder": folder.uri}]

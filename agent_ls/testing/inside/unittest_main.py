@@ -295,6 +295,17 @@ def tops(arguments):
     return [os.path.abspath(place)] if place else [os.path.abspath(name) for name in loose_folders()]
 
 
+def dotted(name, folders):
+    """unittest's name of what a path names (tests/test_x.py::Case::test_a), as seen from one of `folders`."""
+    path, _, rest = name.partition("::")
+    whole = os.path.abspath(path)
+    for folder in folders if path.endswith(".py") else []:
+        if whole.startswith(os.path.join(folder, "")):
+            module = os.path.relpath(whole, folder)[: -len(".py")].replace(os.sep, ".")
+            return ".".join([module] + (rest.split("::") if rest else []))
+    return name
+
+
 def is_load_error(test):
     return type(test).__module__ + "." + type(test).__name__ == _FAILED_LOAD
 
@@ -309,8 +320,9 @@ def main():
         with open(ids_file, encoding="utf-8") as file:
             ids = json.load(file)
         # Names are relative to where discovery had its top.
-        sys.path[1:1] = tops(arguments)
-        arguments = ids
+        folders = tops(arguments)
+        sys.path[1:1] = folders
+        arguments = [dotted(name, [*folders, os.path.abspath(".")]) for name in ids]
     # `-m agent_ls_inside...` put the current folder first, as `python -m unittest` does.
     code = 0
     try:
