@@ -18,8 +18,11 @@ const began = Date.now();
 const log = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${text}`);
 mkdirSync(pictures, { recursive: true });
 mkdirSync(path.join(data, "User"), { recursive: true });
+mkdirSync(path.join(data, "Machine"), { recursive: true });
+// A path is the machine's: a window on a remote machine, which code-server's are, doesn't take it from the user's settings.
+writeFileSync(path.join(data, "Machine/settings.json"), JSON.stringify({ "agentLs.server.path": program }));
 writeFileSync(path.join(data, "User/settings.json"), JSON.stringify({
-  "agentLs.server.path": program, "workbench.startupEditor": "none", "workbench.tips.enabled": false,
+  "workbench.startupEditor": "none", "workbench.tips.enabled": false,
   "telemetry.telemetryLevel": "off", "extensions.ignoreRecommendations": true, "git.openRepositoryInParentFolders": "never",
   "workbench.colorTheme": process.env.THEME ?? "Default Light Modern", "window.restoreWindows": "none", "files.autoSave": "off",
   "editor.minimap.enabled": false, "chat.commandCenter.enabled": false, "workbench.layoutControl.enabled": false,
