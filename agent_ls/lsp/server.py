@@ -54,6 +54,8 @@ class Server(LanguageServer):
         self.on_indexing: Callable[[Folder, int, int], None] | None = None
         self.on_update: list[Callable[[Run, Update], None]] = []
         """Told every update of every run, in the event loop."""
+        self.on_applied: list[Callable[[Run], None]] = []
+        """Told when the editor's texts have become exactly a run's result."""
         self.on_changed: list[Callable[[Document], None]] = []
         self._pool = ThreadPoolExecutor(_WORKERS, "lsp-work")
         self._loop: asyncio.AbstractEventLoop | None = None

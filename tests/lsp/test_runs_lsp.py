@@ -18,7 +18,8 @@ from agent_ls.cli.sample import create_sample
 CAPABILITIES = {
     "window": {"workDoneProgress": True},
     "workspace": {
-        "workspaceEdit": {"documentChanges": True, "changeAnnotationSupport": {"groupsOnLabel": True}}
+        "workspaceEdit": {"documentChanges": True, "changeAnnotationSupport": {"groupsOnLabel": True}},
+        "codeLens": {"refreshSupport": True},
     },
     "experimental": {"agentLs": {"requestPermission": True}},
 }
@@ -135,11 +136,24 @@ def test_an_issue_is_fixed_looked_at_and_applied(c: Client, sample: Path) -> Non
     [annotation] = editor.seen[0]["edit"]["changeAnnotations"].values()
     assert annotation["needsConfirmation"] is True
     assert period.read_text() == text  # the file is the editor's to write
+    # the files are what the session proved: nothing fails any more
+    failing = (sample / "tests" / "test_period.py").as_uri()
+    assert diagnostics(c, failing)
+    editor = Editor(c, {period.as_uri(): text})
+    c.answers["workspace/applyEdit"] = editor.apply
+    assert c.command("agent-ls.run.accept", {"runId": run["runId"], "how": "apply"})["applied"]
+    assert not diagnostics(c, failing)
     # thrown away: the branch goes, twice is once
     for _ in range(2):
         gone = c.command("agent-ls.run.reject", {"runId": run["runId"]})
         assert gone["decided"] == "discarded"
     assert git(sample, "branch", "--list", run["branch"]) == ""
+
+
+def diagnostics(c: Client, uri: str) -> list[Any]:
+    c.drain()
+    sent = [it for it in c.sent("textDocument/publishDiagnostics") if it["uri"] == uri]
+    return list(sent[-1]["diagnostics"]) if sent else []
 
 
 @pytest.mark.slow
@@ -158,6 +172,7 @@ def test_failing_tests_are_shown_where_they_fail(c: Client, sample: Path) -> Non
     assert found["data"]["test"] == test
     row = found["range"]["start"]["line"]
     assert "assert" in file.read_text().splitlines()[row]
+    assert any(m.get("method") == "workspace/codeLens/refresh" for m in c.messages)
     # lens, action and hover at that place
     lenses = c.call("textDocument/codeLens", {"textDocument": {"uri": uri}})
     titles = {(it["command"]["title"], it["range"]["start"]["line"]) for it in lenses}

@@ -32,6 +32,10 @@ async def client(
     def register(params: types.RegistrationParams) -> None:
         pass
 
+    @lsp_client.feature(types.WORKSPACE_CODE_LENS_REFRESH)
+    def refresh(params: None) -> None:
+        pass
+
     parameters = types.InitializeParams(
         capabilities=client_capabilities(request.param),
         workspace_folders=[types.WorkspaceFolder(uri=sample.as_uri(), name="repo")],

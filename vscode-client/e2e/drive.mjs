@@ -172,6 +172,7 @@ async function throughThePalette(page, base) {
   await applied.waitFor({ timeout: 30000 });
   check("accepting writes nothing to the disk", readFileSync(file, "utf8") === before);
   await row("applied").first().waitFor();
+  await page.waitForTimeout(1200); // the message slides in, and the lenses follow
   await picture("accepted");
   await applied.getByRole("button", { name: "Save All" }).click();
   for (let n = 0; n < 50 && readFileSync(file, "utf8") === before; n += 1) {

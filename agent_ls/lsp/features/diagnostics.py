@@ -12,16 +12,17 @@ from agent_ls.lsp.documents import Document, path_of, uri_of
 from agent_ls.lsp.features.previews import described
 from agent_ls.lsp.positions import Lines
 from agent_ls.lsp.problems import Problem, Problems, of_finding, of_test
+from agent_ls.lsp.protocol import answer
 from agent_ls.lsp.runs import Run
 from agent_ls.lsp.server import Server
 from agent_ls.lsp.updates import Update
 
+_REFRESH_S = 10.0
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
     "warning": types.DiagnosticSeverity.Warning,
     "info": types.DiagnosticSeverity.Information,
 }
-_LAST_STAGES = ("baseline", "full", "tests")
 
 
 class Diagnostics:
@@ -34,6 +35,7 @@ class Diagnostics:
         """Last outcome of each test: (repository root, id) -> outcome."""
         server.on_changed.append(self._changed)
         server.on_update.append(self._update)
+        server.on_applied.append(self._applied)
 
     def tests_ran(self, root: Path, tests: Iterable[Mapping[str, Any]], *, whole: bool) -> None:
         """Results of a run on the user's own files. `whole`: what is not in it does not fail."""
@@ -53,6 +55,13 @@ class Diagnostics:
                 self.outcomes[root, name] = str(it["outcome"])
             seen.add(name)
         self.publish(touched)
+        self._refresh_lenses()
+
+    def _refresh_lenses(self) -> None:
+        """Have the client ask for the lenses again, as they show the outcomes."""
+        workspace = self._server.client_capabilities.workspace
+        if workspace is not None and workspace.code_lens is not None and workspace.code_lens.refresh_support:
+            self._server.spawn(answer(self._server.workspace_code_lens_refresh_async(None), _REFRESH_S))
 
     def reviewed(self, root: Path, findings: Iterable[Mapping[str, Any]], run: str | None = None) -> None:
         """What the guard says of the user's own files."""
@@ -106,6 +115,12 @@ class Diagnostics:
         """A session's baseline says of the user's files what a run of them would."""
         if update["kind"] == "test_result" and update["stage"] == "baseline" and run.root is not None:
             self.tests_ran(run.root, update["failing"], whole=True)
+
+    def _applied(self, run: Run) -> None:
+        """The user's files are what the session proved, so what it fixed fails no more."""
+        if run.root is not None and run.report is not None and run.report["verdict"] == "fixed":
+            fixed = [{"id": name, "outcome": "passed"} for name in run.report["tests"]["fixed"]]
+            self.tests_ran(run.root, fixed, whole=False)
 
 
 def _lines(path: Path) -> Lines:

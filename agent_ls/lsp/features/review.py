@@ -101,7 +101,7 @@ async def _apply(server: Server, run: Run, repo: Repository, results: Sequence[F
         }
     todo = [it for it in results if it.fate in ("apply", "merge")]
     if not todo:
-        run.decided = "applied"
+        _applied(server, run)
         return {**run.status(), "applied": True, "reason": "your files have this change already"}
     edit = workspace_edit(server, repo.root, todo, run.title)
     reply = await answer(
@@ -116,8 +116,14 @@ async def _apply(server: Server, run: Run, repo: Repository, results: Sequence[F
         applied = False
         reason = f"the editor says that it applied the edit, but {missing} is not so"
     if applied:
-        run.decided = "applied"
+        _applied(server, run, exactly=all(it.fate == "apply" for it in todo))
     return {**run.status(), "applied": applied, "reason": reason}
+
+
+def _applied(server: Server, run: Run, *, exactly: bool = True) -> None:
+    run.decided = "applied"
+    for function in server.on_applied if exactly else ():
+        function(run)
 
 
 async def _missing(server: Server, root: Path, results: Sequence[FileResult]) -> str | None:
