@@ -15,6 +15,7 @@ import httpx
 
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import UsageError
+from agent_ls.waiting import Connection, pump
 
 MAX_BYTES = 10_000_000
 MAX_PAGES = 20
@@ -125,6 +126,16 @@ class Rest:
         )
 
     def _fetch(self, url: str) -> Response:
+        """One GET, in a thread: looking up a name and connecting can't be interrupted."""
+        connection = Connection.new()
+
+        def work(emit: Callable[[Response], None]) -> None:
+            emit(self._read(url, connection))
+
+        [response] = pump(work, self._cancel, connection.abort)
+        return response
+
+    def _read(self, url: str, connection: Connection) -> Response:
         for _ in range(5):
             headers = dict(self._headers)
             if _origin(url) == self._origin:
@@ -132,9 +143,7 @@ class Rest:
             timeout = httpx.Timeout(20.0, connect=10.0)
             with (
                 httpx.Client(timeout=timeout, follow_redirects=False) as client,
-                self._cancel.on_cancel(client.close),
-                client.stream("GET", url, headers=headers) as answer,
-                self._cancel.on_cancel(answer.close),
+                client.stream("GET", url, headers=headers, extensions={"trace": connection.trace}) as answer,
             ):
                 target = answer.headers.get("location")
                 if answer.status_code in _REDIRECTS and target:

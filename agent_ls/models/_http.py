@@ -11,7 +11,6 @@ import email.utils
 import ipaddress
 import json
 import re
-import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -20,11 +19,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from attrs import define, frozen
+from attrs import frozen
 from httpx_sse import EventSource, ServerSentEvent
 
 from agent_ls.errors import ContextTooLong, ProviderError, UsageError
 from agent_ls.models.retry import RetryPolicy, TransientError
+from agent_ls.waiting import Connection
 
 MAX_LINE = 4_000_000
 _MAX_ERROR_BODY = 64_000
@@ -67,34 +67,6 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r}, {self.url!r})"
-
-
-@define
-class Connection:
-    """The socket of a running request, so that another thread can end a wait for it."""
-
-    _sockets: list[socket.socket]
-    _aborted: bool = False
-
-    @classmethod
-    def new(cls) -> Connection:
-        return cls([])
-
-    def trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """httpcore's trace hook: remember the socket as soon as there is one."""
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            found = info["return_value"].get_extra_info("socket")
-            if found is not None:
-                self._sockets.append(found)
-                if self._aborted:
-                    self.abort()
-
-    def abort(self) -> None:
-        """Shut the socket down: a blocked read returns at once. Closing alone would not wake it."""
-        self._aborted = True
-        for sock in self._sockets:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
 
 
 def check_base_url(url: str, key: str | None) -> str:

@@ -16,8 +16,7 @@ from httpx_sse import ServerSentEvent
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import ProviderError, UsageError
 from agent_ls.models._estimate import estimate_request, estimate_tokens
-from agent_ls.models._http import BadRequest, Connection, Endpoint, post_stream
-from agent_ls.models._pump import pump
+from agent_ls.models._http import BadRequest, Endpoint, post_stream
 from agent_ls.models.prices import price
 from agent_ls.models.protocol import (
     Capabilities,
@@ -32,6 +31,7 @@ from agent_ls.models.protocol import (
     UsageEvent,
 )
 from agent_ls.models.retry import RetryPolicy, TransientError, retrying
+from agent_ls.waiting import Connection, pump
 
 _MAX_PAUSES = 5
 _UNSUPPORTED = re.compile(

@@ -121,7 +121,7 @@ def _from_hub(model: LocalModel, part: Path, progress: Progress, cancel: CancelT
     """Append what is missing with a Range request. Raises _Unreachable."""
     import httpx
 
-    from agent_ls.models._http import Connection
+    from agent_ls.waiting import Connection
 
     source = model.hub
     if source is None:

@@ -19,8 +19,8 @@ from typing import Any
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import ContextTooLong, ProviderError, UsageError
 from agent_ls.models._chat import ChatAssembler, chat_messages, chat_tools, schema_format
-from agent_ls.models._pump import Stopped, pump
 from agent_ls.models.protocol import Capabilities, Done, ModelEvent, Request, Usage, UsageEvent
+from agent_ls.waiting import Stopped, pump
 
 DEFAULT_WINDOW = 8192
 # The prompt is read in batches of this many tokens; a stop takes effect between two of them.

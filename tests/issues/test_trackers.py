@@ -400,12 +400,13 @@ def test_cancel_ends_a_slow_request(fake: FakeServer, tmp_path: Path) -> None:
     fake.answers["/repos/o/r/issues/1"] = [slow]
     cancel = CancelToken()
     threading.Thread(target=lambda: (asked.wait(20), cancel.cancel()), daemon=True).start()
+    started = time.monotonic()
     try:
         with pytest.raises(Cancelled):
             resolve_issue(
                 Repo(tmp_path, "https://github.com/o/r"), 1, {"AGENT_LS_GITHUB_URL": fake.url}, cancel
             )
-        assert not release.is_set()
+        assert time.monotonic() - started < 10
     finally:
         release.set()
 

@@ -15,12 +15,12 @@ from agent_ls.errors import Cancelled, ProviderError, UsageError
 from agent_ls.models import create
 from agent_ls.models._estimate import estimate_request, estimate_tokens
 from agent_ls.models._http import is_private, retry_after
-from agent_ls.models._pump import Stopped, pump
 from agent_ls.models.local import default_threads, usable_cores
 from agent_ls.models.prices import _table, hosted_model, price
 from agent_ls.models.protocol import Message, Request, Retrying, TextDelta, Usage, gather
 from agent_ls.models.retry import RetryPolicy, TransientError, retrying
 from agent_ls.settings import Settings
+from agent_ls.waiting import Stopped, pump
 
 BAD_NAMES = [
     ("repair", "built-in engine"),

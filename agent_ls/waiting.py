@@ -1,13 +1,15 @@
-"""Run a blocking producer in its own thread, so that a stop is felt at once whatever it waits for."""
+"""Waits that a stop ends at once: a blocking producer in a thread of its own, a request's socket."""
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import socket
 import threading
-from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
-from attrs import frozen
+from attrs import define, frozen
 
 from agent_ls.cancel import CancelToken
 
@@ -65,7 +67,7 @@ def pump(
     finished = False
     try:
         with cancel.on_cancel(lambda: items.put(_Wake())):
-            threading.Thread(target=work, name="agent-ls-model", daemon=True).start()
+            threading.Thread(target=work, name="agent-ls-wait", daemon=True).start()
             while True:
                 item = items.get()
                 cancel.raise_if_cancelled()
@@ -80,3 +82,31 @@ def pump(
         stopped.set()
         if stop is not None and not finished:
             stop()
+
+
+@define
+class Connection:
+    """The socket of a running request, so that another thread can end a wait for it."""
+
+    _sockets: list[socket.socket]
+    _aborted: bool = False
+
+    @classmethod
+    def new(cls) -> Connection:
+        return cls([])
+
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """httpcore's trace hook: remember the socket as soon as there is one."""
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            found = info["return_value"].get_extra_info("socket")
+            if found is not None:
+                self._sockets.append(found)
+                if self._aborted:
+                    self.abort()
+
+    def abort(self) -> None:
+        """Shut the socket down: a blocked read returns at once. Closing alone would not wake it."""
+        self._aborted = True
+        for sock in self._sockets:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
