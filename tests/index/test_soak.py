@@ -19,7 +19,7 @@ from agent_ls.workspace.index.buffers import Edit
 from agent_ls.workspace.index.live import LiveIndex
 from agent_ls.workspace.index.watch import Mode
 
-STEPS = int(os.environ.get("AGENT_LS_SOAK_STEPS", "300"))
+STEPS = int(os.environ.get("AGENT_LS_SOAK_STEPS", "200"))
 SEED = int(os.environ.get("AGENT_LS_SOAK_SEED", "20251"))
 
 SNIPPETS = {

@@ -172,9 +172,9 @@ def test_failing_tests_are_shown_where_they_fail(c: Client, sample: Path) -> Non
     assert found["data"]["test"] == test
     row = found["range"]["start"]["line"]
     assert "assert" in file.read_text().splitlines()[row]
-    assert any(m.get("method") == "workspace/codeLens/refresh" for m in c.messages)
     # lens, action and hover at that place
     lenses = c.call("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    assert any(m.get("method") == "workspace/codeLens/refresh" for m in c.messages)
     titles = {(it["command"]["title"], it["range"]["start"]["line"]) for it in lenses}
     line = next(
         n for n, text in enumerate(file.read_text().splitlines()) if "test_contains_its_last_day" in text
