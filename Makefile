@@ -39,7 +39,7 @@ demo: $(VENV)/.run
 	@$(BIN)/agent-ls demo --keep
 
 test: lint
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile --max-worker-restart 0
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --max-worker-restart 0
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -15,6 +15,7 @@ import pytest
 
 from agent_ls.cancel import CancelToken
 from agent_ls.errors import Cancelled
+from agent_ls.sandbox._limits import ResourceLimits, Watchdog
 from agent_ls.sandbox.process import run, run_helper, start
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -298,3 +299,17 @@ def test_ignored_and_blocked_signals_are_not_inherited(tmp_path: Path) -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
     assert result.output == "True True True set()\n"
+
+
+def test_processes_are_counted_although_others_end_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_ls.sandbox._limits._INTERVAL_S", 0)
+    watchdog = Watchdog(tmp_path, ResourceLimits(processes=1))
+    monkeypatch.setattr("agent_ls.sandbox._limits._tasks", lambda: 0)  # as if half the machine had ended
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        assert "processes and threads" in (watchdog.check(os.getpid()) or "")
+    finally:
+        child.kill()
+        child.wait()

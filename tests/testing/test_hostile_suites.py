@@ -40,7 +40,8 @@ HANGS = {
     "loop": "while True: pass",
     "sleep": "import time\n    time.sleep(600)",
     "lock": "import threading\n    lock = threading.Lock(); lock.acquire(); lock.acquire()",
-    "swallows all": "while True:\n        try: sum(range(100))\n        except BaseException: pass",
+    # the sum is long, so that no interruption comes between one try and the next
+    "swallows all": "while True:\n        try: sum(range(100_000))\n        except BaseException: pass",
     "waits for a child": "import subprocess\n    subprocess.run(['sleep', '600'])",
 }
 
